@@ -41,13 +41,12 @@ from benchmarks.pipeline import Lognormal
 from engine.models import CallKey, Pace, Piece, Reply, Request
 from engine.models.opening import open_client
 from engine.plan.job import session_started
-from engine.process.garbage import shorten_pauses
 from harness import STAGES, Evaluation, Stage, StageEvent, Verdict
 from harness.wire.device import Device
 from sessions import Home, Recorder
 from sessions import events as ev
 from sessions.journal.journal import JournalTail
-from sessions.state.folding import apply_and_compact
+from sessions.state.folding import apply
 from sessions.state.state import SessionState
 from tests.support.engine import model_server
 from tests.support.engine.engines import ScriptedJudge, plan, run, shared
@@ -329,8 +328,10 @@ def follow(journal: Path) -> None:
     state = SessionState()
     with JournalTail(journal) as tail:
         while True:
-            for event in tail.read_new():
-                apply_and_compact(state, event)
+            new_events = tail.read_new()
+            state.journal = tail.reader
+            for event in new_events:
+                apply(state, event)
             time.sleep(FRAME_S)
 
 
@@ -399,7 +400,6 @@ def main() -> int:
     if options.wire:
         wire(console)
         return 0
-    shorten_pauses()
     for gpus in options.gpus:
         turns = Turns()
         profile = cProfile.Profile() if options.profile else None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .catalog import journal_of
+from .catalog import session_state
 from .errors import JournalNotReadable, StoreBroken
 from .home import Home
 from .listing.info import SessionInfo, Standing
 from .state.bests import BestKey, MeasuredBest, best_key, measured_bests, order
-from .state.folding import fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ def _bests(home: Home, info: SessionInfo) -> Sequence[MeasuredBest]:
     if info.bests is not None:
         return info.bests
     try:
-        return measured_bests(fold(journal_of(home, info.name).events))
+        return measured_bests(session_state(home, info.name))
     except (StoreBroken, JournalNotReadable):
         if info.state is not Standing.DAMAGED:
             raise

@@ -20,6 +20,7 @@ from .errors import (
 from .files import FileLock
 from .home import Home, SessionFiles, file_mark
 from .journal.journal import Journal, parse
+from .journal.reader import JournalReader
 from .listing.description import SessionSummary
 from .listing.info import ListedSession, damaged_info, info_of
 from .listing.info import SessionInfo as SessionInfo
@@ -183,6 +184,11 @@ def find_sessions(home: Home, wanted: str) -> list[str]:
             raise (NoSuchSessionOrStudy(wanted, error) if study_sessions(home) else error) from None
 
 
+def open_reader(home: Home, session: str) -> JournalReader:
+    """Returns the lines of a session's journal, which stay on the disk; raises as `journal_of`."""
+    return JournalReader(session_journal(home, session))
+
+
 def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Journal:
     """Returns a session's journal as read; `NoSuchSession` if there is none.
 
@@ -192,11 +198,15 @@ def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Jo
         return parse(file.lines(), most_bytes=most_bytes)
 
 
+def session_state(home: Home, session: str) -> SessionState:
+    """Returns a session's state, which reads large values from the journal when they are used; raises as `journal_of`."""
+    return fold(open_reader(home, session))
+
+
 def skimmed_state(home: Home, session: str, skim: Skim) -> SessionState:
     """Returns a session's state after the events that `skim` needs; raises as `journal_of`."""
     state = SessionState()
-    with session_journal(home, session) as file:
-        skim_lines(state, file.lines(), skim)
+    skim_lines(state, open_reader(home, session), skim)
     return state
 
 
@@ -216,7 +226,7 @@ def require_trust(home: Home, session: str) -> None:
     with Store.of(home) as store:
         if store.is_own(session):
             return
-    started = fold(journal_of(home, session).events).started
+    started = session_state(home, session).started
     raise ForeignSession(session, settings_acts(started) if started is not None else ())
 
 

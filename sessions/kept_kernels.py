@@ -9,8 +9,6 @@ from harness import Evaluation, Verdict
 from .errors import JournalNotReadable, NoSuchSession, StoreBroken
 from .home import Home
 from .names import split_attempt
-from .state.folding import fold
-from .state.speed import timed_evaluation
 from .state.state import AttemptState, SessionState
 from .state.winners import accepted_attempt, bests_by_task
 
@@ -36,7 +34,7 @@ class KeptKernel:
     def judged(self) -> Evaluation | None:
         """The evaluation with the times that count: the exam's if it timed the attempt again; `None` if it is not known."""
         attempt = self.attempt_state
-        return timed_evaluation(attempt) if attempt is not None else None
+        return attempt.timed_evaluation if attempt is not None else None
 
 
 def accepted_kernels(home: Home) -> list[KeptKernel]:
@@ -74,9 +72,9 @@ def kept_kernel(session: str, state: SessionState, attempt: AttemptState) -> Kep
 
 
 def _readable_state(home: Home, session: str) -> SessionState | None:
-    from .catalog import journal_of
+    from .catalog import session_state
 
     try:
-        return fold(journal_of(home, session).events)
+        return session_state(home, session)
     except (NoSuchSession, StoreBroken, JournalNotReadable):
         return None

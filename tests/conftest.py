@@ -64,7 +64,6 @@ last leaves the other cores idle."""
 gc.set_threshold(50_000, 20, 20)
 """A worker has a million objects after the collection of tests, and each pass over them takes a third of a second."""
 
-FREEZE, UNFREEZE = gc.freeze, gc.unfreeze
 NUMBERS = itertools.count()
 """Numbers of the tests' folders."""
 KEPT = frozenset({"WAVEDECK_SOAK"})
@@ -124,25 +123,6 @@ def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         yield
     shutil.rmtree(runtime, ignore_errors=True)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def frozen_tests() -> Iterator[None]:
-    """Keep the tests themselves out of collections: `gc.unfreeze` at the end of a replay would let them in for good."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("freeze", "unfreeze"):
-            patch.setattr(gc, name, lambda: None)
-        yield
-
-
-@pytest.fixture
-def real_freezing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let one test freeze and unfreeze objects."""
-    with monkeypatch.context() as patch:
-        patch.setattr(gc, "freeze", FREEZE)
-        patch.setattr(gc, "unfreeze", UNFREEZE)
-        yield
-    FREEZE()
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ from sessions.events import (
 )
 from sessions.home import Home
 from sessions.names import attempt_name, full_task, instance_key, split_attempt
-from sessions.state.folding import apply_and_compact
+from sessions.state.folding import apply
 from sessions.state.state import AttemptState
 from sessions.store.compiler_texts import read_text
 from suites import Task, load_suite, load_task, suite_names
@@ -99,8 +99,10 @@ class AgentSession:
         """Read what is new; returns True if an engine runs the session."""
         running = self._live.running  # before reading: so no event of an engine that ended is lost
         self._tail.follow()
-        for event in self._tail.read_new():
-            apply_and_compact(self.state, event)
+        new_events = self._tail.read_new()
+        self.state.journal = self._tail.reader
+        for event in new_events:
+            apply(self.state, event)
         return running
 
     async def command(self, command: Command) -> int:

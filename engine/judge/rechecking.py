@@ -20,7 +20,6 @@ from harness.wire.errors import NoDeviceLeft
 from harness.wire.results.provenance import same_hardware
 from sessions.kept_kernels import KeptKernel, kept_kernel
 from sessions.state.cases import CaseRow, case_rows
-from sessions.state.speed import timed_evaluation
 from sessions.state.state import SessionState
 from suites import Task
 
@@ -157,7 +156,7 @@ def compare_sessions(before: SessionState, again: SessionState) -> list[Rechecke
     The two attempts have the same instance and the same source: equal sources of an instance have one verdict.
     """
     verdicts = {
-        (instance.key, attempt.source): timed_evaluation(attempt)
+        (instance.key, attempt.source): attempt.timed_evaluation
         for instance in again.instances.values()
         for attempt in instance.attempts
     }

@@ -21,6 +21,7 @@ from harness.hardware.product import Product
 from harness.wire.messages.server import Language
 from sessions.events import AttemptSwept, EndReason, Message, Orders, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
+from sessions.state.state import AttemptState
 from suites import Task
 
 
@@ -120,8 +121,8 @@ class Context(Protocol):
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
         """Returns the model's reply to exactly these messages."""
 
-    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
-        """Propose the attempt's candidate and return its evaluation.
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> AttemptState:
+        """Propose the attempt's candidate and return the attempt with its verdict.
 
         Without a candidate `source` is empty and `unusable` names what was wrong with the reply.
         """

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from engine.corpus.retrieval import Corpus
-from engine.prompting.judged import JudgedCandidate, compact_all_but
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import (
     Place,
     Setting,
@@ -116,7 +116,6 @@ class GeakEvolve:
             for lineage in lineages:
                 correct |= lineage.correct
             without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
-            compact_all_but((*ranked, pinned, *(lineage.line for lineage in lineages)), correct.values())
         return EndReason.ITERATIONS
 
 

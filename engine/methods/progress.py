@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from engine.prompting.judged import JudgedCandidate, compact_all_but
+from engine.prompting.judged import JudgedCandidate
 from sessions.events import Orders, Origin, Role
 
 from .history import History
@@ -76,10 +76,6 @@ class Progress:
         """Returns the next step; drops the line at the trap."""
         if self.failures >= TRAP:
             self._drop_line()
-        compact_all_but(
-            (*self.history, self.last, self.pinned, self.line),
-            (*self.correct.values(), *self.given_up, self.line),
-        )
         best = self.pinned or self.history.best
         if self.line is not None:
             return NextRequest(Move.REPAIR, Role.GENERATOR, Origin.REPAIR, self.line)

@@ -13,7 +13,6 @@ from engine.prompting.judged import JudgedCandidate
 from engine.prompting.profiles import CHAT, read_answer
 from engine.prompting.prompting import Setting, corrective_prompt, reflect_prompt
 from engine.reply.candidate import Candidate, Unusable
-from harness import Verdict
 from harness.wire.device import own_name
 from sessions.events import EndReason, Message, Origin, Role
 
@@ -69,9 +68,8 @@ async def judge_start(context: Context) -> JudgedCandidate | None:
     start = context.start()
     if start is None:
         return None
-    attempt = await context.attempt(start.origin, start.base)
-    evaluation = await context.judge(start.source, start.strategy)
-    return JudgedCandidate(attempt, start.source, start.strategy, evaluation)
+    await context.attempt(start.origin, start.base)
+    return JudgedCandidate(await context.judge(start.source, start.strategy))
 
 
 async def try_candidate(
@@ -88,26 +86,24 @@ async def try_candidate(
 
     `build` makes the prompt. A person reviews the candidate if it is better than `best`.
     """
-    attempt = await context.attempt(origin, base.attempt if base is not None else None)
+    await context.attempt(origin, base.attempt if base is not None else None)
     proposal = await propose(context, role, setting, build)
     if isinstance(proposal, Unusable):
         await context.judge("", "", unusable=proposal.reason)
         return proposal
-    return await judge_candidate(context, attempt, proposal, base=base, best=best)
+    return await judge_candidate(context, proposal, base=base, best=best)
 
 
 async def judge_candidate(
     context: Context,
-    attempt: str,
     candidate: Candidate,
     *,
     base: JudgedCandidate | None = None,
     best: JudgedCandidate | None = None,
 ) -> JudgedCandidate:
-    """Judge an attempt's candidate; a person reviews it if it is correct and better than `best`."""
-    evaluation = await context.judge(candidate.source, candidate.strategy)
-    judged = JudgedCandidate(attempt, candidate.source, candidate.strategy, evaluation, base)
-    if evaluation.verdict is Verdict.CORRECT:
+    """Judge the candidate of the current attempt; a person reviews it if it is correct and better than `best`."""
+    judged = JudgedCandidate(await context.judge(candidate.source, candidate.strategy), base)
+    if judged.passed:
         review = await context.review(best.evaluation if best is not None else None)
         judged.rejection = None if review.accepted else review.why
     return judged

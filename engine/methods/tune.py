@@ -52,11 +52,11 @@ class Tune:
             context.options.start or f"the timing baseline of {context.task.short_id}"
         )
         attempt = await context.attempt(Origin.TUNE, None)
-        evaluation = await context.judge(source, strategy)
+        best = JudgedCandidate(await context.judge(source, strategy))
+        evaluation = best.evaluation
         if evaluation.verdict is not Verdict.CORRECT:
             context.notify(f"{attempt} is {evaluation.verdict}; only a correct kernel can be tuned")
             return EndReason.START_FAILED
-        best = JudgedCandidate(attempt, source, strategy, evaluation)
         timed = speed_of(evaluation) is not None
         if evaluation.latency and not timed:
             context.notify(
@@ -140,8 +140,8 @@ async def judge_variant(
 ) -> JudgedCandidate | None:
     """Make an attempt of a variant; returns it, or `None` if the judge or a reviewing person did not pass it."""
     strategy = strategy_of_variant(swept, variant, reports)
-    attempt = await context.attempt(Origin.TUNE, base)
-    judged = await judge_candidate(context, attempt, Candidate(variant.source, strategy), best=best)
+    await context.attempt(Origin.TUNE, base)
+    judged = await judge_candidate(context, Candidate(variant.source, strategy), best=best)
     return judged if judged.passed else None
 
 

@@ -104,8 +104,8 @@ class Budget:
                     self._longest(call.model, call.messages, LONGEST_REPLY), call.usage, call.cost_usd
                 )
         if state.started is None or state.started.method != AGENT:
-            for model, messages in state.lost_tries:
-                self._count(self._longest(model, messages, LONGEST_REPLY), Usage(), None)
+            for lost in state.lost_tries:
+                self._count(self._longest(lost.model, lost.messages, LONGEST_REPLY), Usage(), None)
         self._spent_device_s = state.device_s
         if self.usd is not None:
             self.usd += state.added_usd

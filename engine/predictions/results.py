@@ -10,7 +10,7 @@ import msgspec
 
 from harness import Device, Evaluation, Verdict
 from harness.stages.retries import NO_VERDICT
-from sessions.state.speed import Speed, speed_of, timed_evaluation
+from sessions.state.speed import Speed, speed_of
 from sessions.state.state import SessionState
 from suites.privacy import make_private_folder
 from suites.public.task import PublicTask
@@ -140,7 +140,7 @@ def session_results(state: SessionState, tasks: Mapping[str, PublicTask]) -> lis
     results = []
     for instance in state.instances.values():
         attempt = instance.best_attempt
-        evaluation = timed_evaluation(attempt) if attempt is not None else None
+        evaluation = attempt.timed_evaluation if attempt is not None else None
         if (
             attempt is None
             or evaluation is None

@@ -116,12 +116,11 @@ def _python_of_unfinished(home: Home, session: str) -> str:
 
     Raises `NothingToResume`, or `UsageProblem` if the session's method is gone.
     """
-    from sessions import fold
-    from sessions.catalog import journal_of
+    from sessions.catalog import session_state
     from sessions.store.reconcile import resume as take_up
 
     try:
-        state = fold(journal_of(home, session).events)
+        state = session_state(home, session)
     except NoSuchSession:
         return ""
     if state.finished and home.files(session).journal.exists():

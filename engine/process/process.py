@@ -33,7 +33,6 @@ from engine.plan.budget import budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
 from engine.plan.plan import SessionPlan
 from engine.process.control import ENDING, ControlServer
-from engine.process.garbage import shorten_pauses
 from engine.process.launch import WRONG_USAGE
 from engine.process.telemetry import DeviceSampler, NodeSource, device_event
 from engine.prompting.prompting import template_hashes
@@ -95,7 +94,6 @@ def main(folder: Path) -> int:
     )
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     close_memory()
-    shorten_pauses()
     try:
         return asyncio.run(Engine(SessionFiles(folder.absolute()), receive_environment()).run())
     except KNOWN as error:

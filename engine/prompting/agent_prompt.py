@@ -68,14 +68,9 @@ def judged_of(state: SessionState, instance: str) -> Iterator[JudgedCandidate]:
     """Yield the attempts of an instance that have a verdict, oldest first."""
     chain = state.instances.get(instance)
     for attempt in chain.attempts if chain is not None else ():
-        if attempt.evaluation is not None:
-            yield JudgedCandidate(
-                attempt.attempt,
-                attempt.source or "",
-                attempt.strategy,
-                attempt.evaluation,
-                rejection=attempt.decision.why if attempt.rejected and attempt.decision else None,
-            )
+        if attempt.verdict is not None:
+            rejection = attempt.decision.why if attempt.rejected and attempt.decision else None
+            yield JudgedCandidate(attempt, rejection=rejection)
 
 
 def best_of(judged: Iterable[JudgedCandidate]) -> JudgedCandidate | None:

@@ -60,7 +60,7 @@ from sessions.events import (
 )
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state.ranking import rank
-from sessions.state.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState, without_trailing_space
 from suites import Task
 
 AGENT_SILENT_S = 7200.0
@@ -237,7 +237,7 @@ class InstanceContext:
     async def settle(self) -> None:
         """See `Context`. A judged attempt is committed."""
         # An attempt that was cancelled before it had a candidate is only in the journal.
-        if not self._begun or self._attempt.verdict is None or self._attempt.source is None:
+        if not self._begun or self._attempt.verdict is None or self._attempt.proposed is None:
             return
         if self._fresh or self._attempt.commit is None:
             await self._recorder.commit_attempt(self._name)
@@ -251,7 +251,7 @@ class InstanceContext:
     async def cut(self, why: str) -> None:
         """Abandon every attempt whose calls or judging were cut off; the instance is over."""
         for context in (*self._lanes, self):
-            if context._begun and (context._attempt.calls or context._attempt.source is not None):
+            if context._begun and (context._attempt.calls or context._attempt.proposed is not None):
                 await context.abandon(why)
 
     async def abandon(self, why: str) -> None:
@@ -345,59 +345,61 @@ class InstanceContext:
 
     # The judge
 
-    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> AttemptState:
         """See `Context`. An identical source is not judged twice: the attempt gets the earlier evaluation.
 
         If the judge fails, it is asked once more; `JudgeUnable` if it fails again.
         """
-        if self._attempt.source is None:
+        if self._attempt.proposed is None:
             self._fresh = True
             await self._recorder.record_durable(
                 CandidateProposed(attempt=self._name, source=source, strategy=strategy, unusable=unusable)
             )
-        recorded = self._attempt.evaluation
-        if recorded is not None and recorded.verdict not in NO_VERDICT:
-            return recorded
+        recorded = self._attempt.verdict
+        if recorded is not None and recorded not in NO_VERDICT:
+            return self._attempt
         await self._let_finished_lane_end()
         self._fresh = True
         proposed = self._attempt.source or ""
         # Lanes may propose the same source at the same time; the second waits for the evaluation of the first.
-        async with self._judging.setdefault(_without_trailing_space(proposed), asyncio.Lock()):
+        async with self._judging.setdefault(without_trailing_space(proposed), asyncio.Lock()):
             same = self._same_source(proposed)
             if same is not None and same.evaluation is not None:
                 judged = AttemptJudged(
                     attempt=self._name, evaluation=same.evaluation, same_as=same.same_as or same.attempt
                 )
-                return (await self._recorder.record_durable(judged)).evaluation
-            return await self._judge(proposed)
+                await self._recorder.record_durable(judged)
+            else:
+                await self._judge(proposed)
+        return self._attempt
 
     def _same_source(self, source: str) -> AttemptState | None:
         """The first attempt of the instance with this source and a verdict; trailing whitespace does not count."""
-        wanted = _without_trailing_space(source)
+        wanted, wanted_hash = without_trailing_space(source), self._attempt.source_hash
         return next(
             (
                 attempt
                 for attempt in self._recorder.state.instances[self.key].attempts
-                if attempt.source
+                if attempt.source_hash == wanted_hash
                 and attempt.verdict is not None
                 and attempt.verdict not in NO_VERDICT
-                and _without_trailing_space(attempt.source) == wanted
+                and attempt.source
+                and without_trailing_space(attempt.source) == wanted
             ),
             None,
         )
 
-    async def _judge(self, source: str) -> Evaluation:
+    async def _judge(self, source: str) -> None:
         judgement = await evaluate_attempt(self._shared, self.task, self._name, source)
         if judgement.spent is None and judgement.evaluation.verdict in NO_VERDICT:
             self._shared.unrecorded_s[self._name] = judgement.device_s
             why = failure_reason(judgement.evaluation)
             raise JudgeUnable(f"the judge failed twice on {self._name}, the last time with: {why}")
-        judged = await self._recorder.record_durable(
+        await self._recorder.record_durable(
             AttemptJudged(attempt=self._name, evaluation=judgement.evaluation, device_s=judgement.device_s)
         )
         if judgement.spent is not None:
             raise judgement.spent
-        return judged.evaluation
 
     # The agent
 
@@ -432,7 +434,7 @@ class InstanceContext:
             return False
         sent = waiting[0]
         recorded = self._recorded(place + 1)
-        if recorded is None or recorded.source is None:
+        if recorded is None or recorded.proposed is None:
             await self._shared.until_released(self.key)
         if self._last == place:
             self._heard = sent.heard
@@ -523,7 +525,3 @@ class InstanceContext:
     def _is_better_than(self, best: Evaluation | None) -> bool:
         evaluation = self._attempt.evaluation
         return best is None or evaluation is None or rank(evaluation) > rank(best)
-
-
-def _without_trailing_space(source: str) -> str:
-    return "\n".join(line.rstrip() for line in source.split("\n")).rstrip()

@@ -6,32 +6,19 @@ speed to end a search.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness import Evaluation, Verdict
+from harness import Verdict
 from harness.wire.results.latency import Bound
-from harness.wire.results.provenance import Provenance, same_provenance
+from harness.wire.results.provenance import same_provenance
 from harness.wire.results.ratios import TIE
-from harness.wire.results.roofs import room
 from sessions.events import EndReason, Origin
 from sessions.settings import StopRules
-from sessions.state.bests import shared_provenance
-from sessions.state.speed import Speed, speed_of
-from sessions.state.state import AttemptState, KeptFact
+from sessions.state.judged import JudgedFacts
+from sessions.state.state import AttemptState
 
-
-class RuleTiming(NamedTuple):
-    """The facts of a timed evaluation that the rules read."""
-
-    speed: Speed | None
-    """`None` if no case has a ratio."""
-    provenance: Provenance | None
-    at_roof: bool
-
-
-Timed = Sequence[tuple[AttemptState, RuleTiming]]
+Timed = Sequence[tuple[AttemptState, JudgedFacts]]
 """Attempts that count, in the order of their verdicts."""
 
 
@@ -59,21 +46,11 @@ def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 
     )
 
 
-def _counted(attempt: AttemptState) -> RuleTiming | None:
+def _counted(attempt: AttemptState) -> JudgedFacts | None:
     """The timing of a correct attempt that no person rejected; else `None`."""
     if attempt.verdict is not Verdict.CORRECT or attempt.rejected:
         return None
-    kept = attempt.kept_timing
-    if kept is None or not kept.is_of(attempt):
-        kept = attempt.kept_timing = KeptFact.of(attempt, _timing(attempt.evaluation))
-    timing: RuleTiming | None = kept.value
-    return timing
-
-
-def _timing(evaluation: Evaluation | None) -> RuleTiming | None:
-    if evaluation is None or not evaluation.latency:
-        return None
-    return RuleTiming(speed_of(evaluation), shared_provenance(evaluation.provenance), is_at_roof(evaluation))
+    return attempt.judged if attempt.judged is not None and attempt.judged.is_timed else None
 
 
 def _speedup_reached(timed: Timed, wanted: float | None) -> MetRule | None:
@@ -96,22 +73,6 @@ def _at_roof(timed: Timed) -> MetRule | None:
             why = f"each case of {attempt.attempt} is at its practical roof, or hardly longer than an empty kernel"
             return MetRule(EndReason.AT_ROOF, why)
     return None
-
-
-def is_at_roof(evaluation: Evaluation) -> bool:
-    """True if nothing is left to gain: with every case at its limit, the speed would grow by less than what ties.
-
-    False if a case was not timed, or if its limit is not known.
-    """
-    timed = evaluation.latency
-    rooms = [factor for latency in timed if (factor := room(latency)) is not None]
-    if not timed or evaluation.not_timed or len(rooms) < len(timed):
-        return False
-    if not evaluation.case_weights:
-        return math.fsum(map(math.log, rooms)) / len(rooms) < math.log1p(TIE)
-    times = [evaluation.case_weights[latency.case] / (latency.speedup or 1.0) for latency in timed]
-    at_limit = math.fsum(time / factor for time, factor in zip(times, rooms, strict=True))
-    return math.fsum(times) < at_limit * (1 + TIE)
 
 
 def _no_gain(timed: Timed, most: int) -> MetRule | None:

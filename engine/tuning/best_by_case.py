@@ -11,7 +11,7 @@ from harness.wire.results.ratios import TIE
 from sessions.names import split_attempt
 from sessions.state.cases import CaseRow, attempt_cases
 from sessions.state.ranking import in_steps
-from sessions.state.speed import are_comparable, timed_evaluation
+from sessions.state.speed import are_comparable
 from sessions.state.state import AttemptState, Confirmation, SessionState
 
 from .launch_config import Config, launch_config
@@ -38,10 +38,10 @@ def best_by_case(state: SessionState, task: str) -> list[CaseBest]:
     judged = list(_judged(state, task))
     if not judged or split_attempt(judged[0].attempt).number != 1:  # the start failed its exam
         return []
-    start = timed_evaluation(judged[0])
+    start = judged[0].timed_evaluation
     by_case: dict[str, list[CaseBest]] = {}
     for attempt in judged:
-        timed = timed_evaluation(attempt)
+        timed = attempt.timed_evaluation
         if timed is None or not are_comparable(start, timed):
             continue
         config = launch_config(attempt.source or "")

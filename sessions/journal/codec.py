@@ -18,7 +18,7 @@ EVENTS: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 ENCODER = msgspec.json.Encoder()
 
 
-class _Head(msgspec.Struct):
+class EventHead(msgspec.Struct):
     """The fields of every event line, from any version."""
 
     type: str
@@ -26,7 +26,7 @@ class _Head(msgspec.Struct):
     wall: float = 0.0
 
 
-_HEADS: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
+_HEADS: msgspec.json.Decoder[EventHead] = msgspec.json.Decoder(EventHead)
 
 
 def tag_of(event: Event | type[Event]) -> str:
@@ -96,6 +96,14 @@ def decode(line: bytes) -> AnyEvent | Skipped:
     except (msgspec.DecodeError, RecursionError):
         return BadLine(why)
     return BadLine(why) if head.type in TAGS else UnknownEvent(head.type, head.seq, head.wall)
+
+
+def head_of(line: bytes) -> EventHead | None:
+    """Returns type, number and time of a line, which is much faster than `decode`; `None` if they cannot be read."""
+    try:
+        return _HEADS.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def flat(record: msgspec.Struct) -> dict[str, object]:

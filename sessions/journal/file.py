@@ -6,11 +6,10 @@ whole lines, so `zcat` reads it; the header of each member says how long it is, 
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import struct
 import threading
+import weakref
 import zlib
 from bisect import bisect_right
 from collections import OrderedDict
@@ -88,7 +87,8 @@ class _Block(NamedTuple):
 class JournalFile:
     """A journal that is open for reading, in either form; threads may share it.
 
-    It reads the file that it opened, also if that is replaced by the other form or deleted meanwhile.
+    It reads the file that it opened, also if that is replaced by the other form or deleted meanwhile. The file is closed
+    with the last reference to this object, if not before.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,8 +102,8 @@ class JournalFile:
             except FileNotFoundError:
                 # It was expanded between the two.
                 self._descriptor, is_plain = os.open(path, os.O_RDONLY | os.O_CLOEXEC), True
-        if stat.S_ISDIR(self.status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        os.pread(self._descriptor, 1, 0)  # refuses a folder now, not at the first reading
+        self._closing = weakref.finalize(self, os.close, self._descriptor)
         self._blocks = None if is_plain else list(self._members())
         self._starts = [0, *accumulate(block.plain for block in self._blocks or ())]
         self._kept: OrderedDict[int, bytes] = OrderedDict()
@@ -157,9 +157,8 @@ class JournalFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._descriptor = -1
+        self._closing()
 
     def __enter__(self) -> JournalFile:
         return self

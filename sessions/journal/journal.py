@@ -24,6 +24,7 @@ from sessions.journal.masking import Masks
 
 from .codec import BadLine, Skipped, decode, encode, readable
 from .file import CHUNK_BYTES, JournalFile
+from .reader import JournalReader
 
 E = TypeVar("E", bound=Event)
 
@@ -237,12 +238,11 @@ class JournalTail:
 
     def __init__(self, path: Path, *, after: int = 0) -> None:
         self.path = path
+        self.reader: JournalReader | None = None
+        """Reads each event again by its number; `None` as long as there is no file."""
         self.skipped: list[Skipped] = []
         """Lines that were skipped so far."""
         self._after = after
-        self._line = 0
-        self._offset = 0
-        self._file: JournalFile | None = None
         self._seen: tuple[int, int] | None = None
 
     def read_new(self, *, most_bytes: int | None = None) -> list[AnyEvent]:
@@ -251,44 +251,44 @@ class JournalTail:
         A torn last line is read later, when it is complete, or ignored if it is cut off. With `most_bytes`, a call
         stops after about as many bytes, but not before it has read a line; the next call goes on there.
         """
-        if self._file is None:
+        if self.reader is None:
             try:
-                self._file = JournalFile(self.path)
+                self.reader = JournalReader(JournalFile(self.path))
             except FileNotFoundError:
                 return []
-        status = self._file.status
+        reader, events = self.reader, []
+        status = reader.file.status
         seen = (status.st_size, status.st_mtime_ns)
         if seen == self._seen:
             return []
-        journal = Journal()
-        # The offset is always after a line end, so it stays valid if a torn line is cut off.
-        for line in self._file.lines(self._offset):
-            self._line += 1
-            journal.add(line, self._line)
-            if most_bytes is not None and journal.size >= most_bytes:
+        # The size is always after a line end, so it stays valid if a torn line is cut off.
+        start = reader.size
+        for event in reader.read_on():
+            if isinstance(event, BadLine):
+                event = BadLine(event.why, len(reader))
+            if not isinstance(event, Event):
+                self.skipped.append(event)
+            elif event.seq > self._after:
+                events.append(event)
+            if most_bytes is not None and reader.size - start >= most_bytes:
                 break
         else:
             self._seen = seen
-        self._offset += journal.size
-        self.skipped += journal.skipped
-        return [event for event in journal.events if event.seq > self._after]
+        return events
 
     def follow(self) -> None:
         """Go on in the journal's other form if it has been replaced: the session was finished, or is open again."""
-        if self._file is None or self._file.is_current:
+        if self.reader is None or self.reader.file.is_current:
             return
         try:
-            following = JournalFile(self.path)
+            # The lines that were read are at the same places in both forms.
+            self.reader.file, self._seen = JournalFile(self.path), None
         except FileNotFoundError:
             return  # it was deleted; the open file has all of it
-        self._file.close()
-        self._file, self._seen = following, None
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Let the file go; it stays open for states that read it again."""
+        self.reader = None
 
     def __enter__(self) -> JournalTail:
         return self

@@ -6,7 +6,7 @@ import msgspec
 
 from sessions.settings import SCHEMA, Schema, Seconds, SessionDescription
 from sessions.state.bests import MeasuredBest, measured_bests
-from sessions.state.speed import Speed, attempt_speed
+from sessions.state.speed import Speed
 from sessions.state.state import SessionState
 from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task, confirmed_tasks
@@ -75,7 +75,7 @@ def summarise(state: SessionState) -> SessionSummary:
         ),
         confirmed=confirmed_tasks(state, state.tasks()),
         best={task: best.attempt for task, best in bests.items()},
-        speeds={task: speed for task, best in bests.items() if (speed := attempt_speed(best)) is not None},
+        speeds={task: speed for task, best in bests.items() if (speed := best.speed) is not None},
         bests=measured_bests(state),
         accepted=tuple(attempt.attempt for attempt in attempts if attempt.accepted),
         waiting=tuple(attempt.attempt for attempt in attempts if attempt.waiting),

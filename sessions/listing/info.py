@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from typing import BinaryIO
 
@@ -12,6 +11,7 @@ from sessions.errors import JournalNotReadable
 from sessions.home import Home, SessionFiles, file_mark
 from sessions.journal.codec import flat
 from sessions.journal.file import JournalFile
+from sessions.journal.reader import JournalReader
 from sessions.settings import RunSettings, SessionDescription
 from sessions.state.state import Preparation, SessionState
 
@@ -98,7 +98,7 @@ class ListedSession:
     def __init__(self, files: SessionFiles) -> None:
         self._files = files
         self._inode = 0
-        self._offset = 0
+        self._reader: JournalReader | None = None
         self._state = SessionState()
         self._stored: tuple[tuple[int, int, int], SessionInfo] | None = None
         """The facts of a stored session, with the mark of its journal."""
@@ -126,15 +126,21 @@ class ListedSession:
 
     def _read(self, journal: BinaryIO, *, running: bool) -> KeptSummary:
         """Return what the summary beside the journal has, if it is new enough; else fold what is new in the journal."""
-        kept = None if self._offset else kept_summary(self._files, journal, stored=False, running=running)
+        kept = (
+            kept_summary(self._files, journal, stored=False, running=running)
+            if self._reader is None
+            else None
+        )
         if kept is not None:
             return kept
-        status = os.fstat(journal.fileno())
-        if status.st_ino != self._inode or status.st_size < self._offset:
-            self._inode, self._offset, self._state = status.st_ino, 0, SessionState()
-        journal.seek(self._offset)
-        self._offset += skim_lines(self._state, journal, SUMMARY)
-        made = summary_of(self._state, journal, self._offset)
+        with JournalFile(self._files.journal) as file:
+            inode = file.status.st_ino
+            if self._reader is None or inode != self._inode or file.size < self._reader.size:
+                self._inode, self._reader, self._state = inode, JournalReader(file), SessionState()
+            # The file is open only while it is read: a summary needs no large values.
+            self._reader.file = file
+            skim_lines(self._state, self._reader, SUMMARY)
+        made = summary_of(self._state, journal, self._reader.size)
         if made.size >= LONG_BYTES and not running:
             keep_summary(self._files, made)
         return made
@@ -165,8 +171,8 @@ def stored_summary(files: SessionFiles) -> KeptSummary:
         if kept is None:
             state = SessionState()
             with JournalFile(files.journal) as journal:
-                skim_lines(state, journal.lines(), SUMMARY)
-            kept = summary_of(state, packed, os.fstat(packed.fileno()).st_size)
+                skim_lines(state, JournalReader(journal), SUMMARY)
+            kept = summary_of(state, packed, files.stored_journal.stat().st_size)
             keep_summary(files, kept)
         return kept
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sessions import events as ev
-from sessions.journal.codec import decode, tag_of
+from sessions.journal.codec import tag_of
+from sessions.journal.reader import JournalReader
 from sessions.names import split_attempt
-from sessions.state.folding import apply_and_compact
+from sessions.state.folding import apply
 from sessions.state.state import SessionState
 
 Kinds = tuple[type[ev.Event], ...]
@@ -56,13 +57,11 @@ def skim_of_attempts(attempts: Iterable[str]) -> Skim:
     return Skim(starts_of(OF_ATTEMPTS), tuple(f'"{instance}/'.encode() for instance in instances))
 
 
-def skim_lines(state: SessionState, lines: Iterable[bytes], skim: Skim) -> int:
-    """Fold the complete lines that are needed; returns the number of bytes of all complete lines."""
-    size = 0
-    for line in lines:
-        if not line.endswith(b"\n"):
-            break
-        size += len(line)
+def skim_lines(state: SessionState, journal: JournalReader, skim: Skim) -> None:
+    """Fold the further complete lines that are needed; the state reads their large values again from the journal."""
+    state.journal = journal
+    for line in journal.file.lines(journal.size):
         if skim.needs(line):
-            apply_and_compact(state, decode(line[:-1]))
-    return size
+            apply(state, journal.add(line))
+        else:
+            journal.pass_over(line)

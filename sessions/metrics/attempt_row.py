@@ -16,7 +16,7 @@ from harness.wire.results.provenance import compared_values
 from sessions.events import GIVEN, Origin
 from sessions.names import split_attempt
 from sessions.settings import SessionDescription
-from sessions.state.speed import Speed, attempt_speed, baseline_names, speed_of, timed_evaluation
+from sessions.state.speed import Speed, baseline_names, speed_of
 from sessions.state.state import AttemptState, Confirmation, SessionState
 from sessions.state.winners import place
 
@@ -146,8 +146,8 @@ def _row(
     *,
     independent: bool,
 ) -> AttemptRow:
-    timed = timed_evaluation(attempt) or evaluation
-    speed = attempt_speed(attempt)
+    timed = attempt.timed_evaluation or evaluation
+    speed = attempt.speed
     verdict_speed = speed if timed is evaluation else speed_of(evaluation)
     exam = speed_of(attempt.exam) if attempt.exam is not None and attempt.exam.exam else None
     efficiencies = [latency.efficiency for latency in timed.latency if latency.efficiency is not None]

@@ -10,10 +10,9 @@ from contextlib import suppress
 
 import msgspec
 
-from sessions.catalog import journal_of
+from sessions.catalog import session_state
 from sessions.files import write_whole
 from sessions.home import Home
-from sessions.state.folding import fold
 from sessions.store.restoring import session_journal
 from suites.privacy import make_private_folder
 
@@ -38,7 +37,7 @@ _DECODER: msgspec.msgpack.Decoder[_Kept] = msgspec.msgpack.Decoder(_Kept)
 def rows_of_session(home: Home, session: str) -> list[AttemptRow]:
     """Returns the rows of a session's judged attempts; folds its journal only if it changed since the last call.
 
-    Raises `NoSuchSession`, `JournalNotReadable` or `StoreBroken`, as `catalog.journal_of` does. A home that cannot be written
+    Raises `NoSuchSession`, `JournalNotReadable` or `StoreBroken`, as `session_state` does. A home that cannot be written
     costs only time.
     """
     session_journal(home, session).close()  # from here on it has a journal of its own
@@ -47,7 +46,7 @@ def rows_of_session(home: Home, session: str) -> list[AttemptRow]:
         kept = _DECODER.decode(file.read_bytes())
         if key and kept.key == key:
             return kept.rows
-    rows = list(attempt_rows(fold(journal_of(home, session).events)))
+    rows = list(attempt_rows(session_state(home, session)))
     if key:
         with suppress(OSError):
             make_private_folder(file.parent)

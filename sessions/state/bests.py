@@ -5,19 +5,17 @@ A speedup only compares with speedups of the same provenance and against the sam
 
 from __future__ import annotations
 
-import functools
-import sys
 from typing import NamedTuple
 
 import msgspec
 
-from harness import Evaluation, Verdict
+from harness import Verdict
 from harness.wire.results.provenance import Provenance, compared_values
 from harness.wire.results.ratios import TIE
 
 from .ranking import in_steps
-from .speed import Speed, attempt_speed, baseline_names, timed_evaluation
-from .state import AttemptState, Confirmation, KeptFact, SessionState
+from .speed import Speed
+from .state import AttemptState, Confirmation, SessionState
 from .winners import place
 
 
@@ -58,42 +56,24 @@ def best_key(measured: MeasuredBest) -> BestKey:
 
 def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
     """Returns the measurement of an attempt; `None` if it was not timed, is not correct or failed its exam."""
-    if attempt.verdict is not Verdict.CORRECT:
-        return None
-    kept = attempt.kept_measured
-    if kept is None or not kept.is_of(attempt):
-        kept = attempt.kept_measured = KeptFact.of(attempt, _measure(task, attempt))
-    measured: MeasuredBest | None = kept.value
-    return measured
-
-
-def _measure(task: str, attempt: AttemptState) -> MeasuredBest | None:
-    speed, evaluation = attempt_speed(attempt), timed_evaluation(attempt)
-    if speed is None or evaluation is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
+    timed = attempt.timed
+    if (
+        timed is None
+        or timed.speed is None
+        or attempt.verdict is not Verdict.CORRECT
+        or attempt.confirmation is Confirmation.NOT_CONFIRMED
+    ):
         return None
     return MeasuredBest(
         task=task,
         attempt=attempt.attempt,
         confirmed=attempt.confirmation is Confirmation.CONFIRMED,
-        speed=speed,
-        product=sys.intern(product_of(evaluation)),
-        against=sys.intern(baseline_names(evaluation)),
-        provenance=shared_provenance(evaluation.provenance),
+        speed=timed.speed,
+        product=timed.product,
+        against=timed.against,
+        provenance=timed.provenance,
         judged=attempt.judged_wall,
     )
-
-
-@functools.lru_cache(maxsize=256)
-def shared_provenance(provenance: Provenance | None) -> Provenance | None:
-    """Returns the first of equal provenances, so that a session keeps each once."""
-    return provenance
-
-
-def product_of(evaluation: Evaluation) -> str:
-    """Returns the product of the timed device; its name in the session if the product is not known."""
-    products = [latency.efficiency.product for latency in evaluation.latency if latency.efficiency]
-    product = evaluation.provenance.product if evaluation.provenance else ""
-    return product or next(iter(products), "") or evaluation.device
 
 
 def measured_bests(state: SessionState, task: str | None = None) -> tuple[MeasuredBest, ...]:

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from harness import Evaluation, Latency, Outcome
-from harness.wire.results.latency import Timed, Window
+from harness.wire.results.latency import Bound, Timed, Window
+from harness.wire.results.provenance import same_provenance
 from harness.wire.results.ratios import FLOORS
 from harness.wire.results.roofs import RoofShare, is_launch_bound, peak_share, roof_share
 
 from .figure_words import measured_words, ratio_words, us_words
-from .speed import is_apart, timed_evaluation
+from .speed import speed_of
 from .state import AttemptState
 
 NOT_TIMED = "not timed"
@@ -166,15 +169,60 @@ def case_rows(
 
 def attempt_cases(attempt: AttemptState, before: AttemptState | None = None) -> list[CaseRow]:
     """Returns the cases of an attempt with the times that count, beside those of an attempt before if they are compared."""
-    timed = timed_evaluation(attempt)
+    timed = attempt.timed_evaluation
     if timed is None:
         return []
     is_compared = before is not None and not is_apart(attempt, before)
     return case_rows(
         timed,
         judged=attempt.evaluation,
-        before=timed_evaluation(before) if before is not None and is_compared else None,
+        before=before.timed_evaluation if before is not None and is_compared else None,
     )
+
+
+def is_apart(attempt: AttemptState, before: AttemptState) -> bool:
+    """True if two timed attempts have figures that are not compared: other hardware or software timed them."""
+    first, second = attempt.timed, before.timed
+    if first is None or second is None or first.speed is None or second.speed is None:
+        return False
+    return not same_provenance(first.provenance, second.provenance)
+
+
+def gain(attempt: AttemptState, before: AttemptState) -> float | None:
+    """Returns how much faster an attempt is than an earlier one, minus 1, on the cases that both timed.
+
+    A case that only one of them timed exactly is left out; a case that neither timed exactly counts as unchanged. `None` if
+    no case has an exact ratio in both, if their tasks have another number of cases, or if they are apart (`is_apart`).
+    """
+    speed, earlier = attempt.speed, before.speed
+    if speed is None or earlier is None or speed.all_cases != earlier.all_cases or is_apart(attempt, before):
+        return None
+    pair = attempt.timed_evaluation, before.timed_evaluation
+    exactness = [_exactness(evaluation) for evaluation in pair if evaluation is not None]
+    alike = frozenset(dict(frozenset.intersection(*(frozenset(cases.items()) for cases in exactness))))
+    value, earlier_value = (_value_over(evaluation, alike) for evaluation in pair if evaluation is not None)
+    return value / earlier_value - 1 if value is not None and earlier_value is not None else None
+
+
+def _exactness(evaluation: Evaluation) -> dict[str, bool]:
+    """Returns for each timed case whether its ratio is known and no bound, on all GPUs that timed it."""
+    inexact = {
+        timed.case for timed in evaluation.latency if not timed.speedup or timed.bound is not Bound.NONE
+    }
+    return {timed.case: timed.case not in inexact for timed in evaluation.latency}
+
+
+def _value_over(evaluation: Evaluation, cases: frozenset[str]) -> float | None:
+    """Returns the speed over these cases alone, without bounds; `None` if none of them has an exact ratio."""
+    latency = tuple(
+        timed
+        if timed.bound is Bound.NONE
+        else msgspec.structs.replace(timed, speedup=None, ci=None, bound=Bound.NONE)
+        for timed in evaluation.latency
+        if timed.case in cases
+    )
+    speed = speed_of(msgspec.structs.replace(evaluation, latency=latency, not_timed=()))
+    return None if speed is None else speed.value
 
 
 def _side(case: Latency, ms: float, timed: Timed | None) -> SideTime:

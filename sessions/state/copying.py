@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 from .state import AttemptState, CallState, DeviceState, InstanceState, SessionState, Words
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 T = TypeVar("T", SessionState, InstanceState, AttemptState, CallState, DeviceState)
 
@@ -40,38 +35,13 @@ def _copy_attempt(attempt: AttemptState) -> AttemptState:
     copied = _shallow(attempt)
     for place, call in enumerate(copied.calls):
         if call.live:
-            copied.calls[place] = _copy_call(call)
+            copied.calls[place] = own = _shallow(call)
+            own.streamed = {kind: Words(str(words)) for kind, words in call.streamed.items()}
     return copied
-
-
-def _copy_call(call: CallState) -> CallState:
-    copied = _shallow(call)
-    copied.reasoning_words, copied.text_words = Words(call.reasoning), Words(call.text)
-    return copied
-
-
-class _Fields(NamedTuple):
-    values: Callable[[object], tuple[Any, ...]]
-    containers: tuple[int, ...]
-    """Places of the fields that are lists, dictionaries or sets."""
-
-
-def _fields_of(kind: type[DataclassInstance]) -> _Fields:
-    fields = dataclasses.fields(kind)
-    containers = [place for place, field in enumerate(fields) if field.default_factory in (list, dict, set)]
-    return _Fields(attrgetter(*(field.name for field in fields)), tuple(containers))
-
-
-_FIELDS = {
-    kind: _fields_of(kind) for kind in (SessionState, InstanceState, AttemptState, CallState, DeviceState)
-}
 
 
 def _shallow(original: T) -> T:
     """Return an object of the same class with the same values, and with its own lists, dictionaries and sets."""
-    kind = type(original)
-    fields = _FIELDS[kind]
-    values = list(fields.values(original))
-    for place in fields.containers:
-        values[place] = values[place].copy()
-    return kind(*values)
+    values = {field.name: getattr(original, field.name) for field in dataclasses.fields(original)}
+    own = {name: value.copy() for name, value in values.items() if isinstance(value, list | dict | set)}
+    return type(original)(**values | own)

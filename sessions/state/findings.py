@@ -11,11 +11,11 @@ from .state import AttemptState
 
 def findings_of(attempt: AttemptState) -> tuple[Finding, ...]:
     """Returns the findings of the verdict, then those of the exam; each kind and line once, and none if not correct."""
-    if attempt.verdict is not Verdict.CORRECT or attempt.evaluation is None:
+    if attempt.judged is None or attempt.verdict is not Verdict.CORRECT:
         return ()
-    of_exam = attempt.exam.findings if attempt.exam is not None else ()
+    of_exam = attempt.examined.findings if attempt.examined is not None else ()
     findings: dict[tuple[str, int | None, str], Finding] = {}
-    for finding in (*attempt.evaluation.findings, *of_exam):
+    for finding in (*attempt.judged.findings, *of_exam):
         findings.setdefault((finding.kind, finding.line, "" if finding.line else finding.message), finding)
     return tuple(findings.values())
 

@@ -18,20 +18,25 @@ from harness.wire.device import devices_named
 from harness.wire.results.evaluation import Verdict
 from sessions import events as ev
 from sessions.journal.codec import Skipped
-from sessions.journal.compact import held
+from sessions.journal.reader import JournalReader
 from sessions.names import instance_key, split_attempt, split_call, split_instance
 
 from .copying import own_attempt
 from .device_facts import note_timings, quarantine, take_sample
+from .judged import judged_facts
 from .state import (
     EXTENDABLE,
+    NOTHING,
     AttemptState,
     CallState,
     DeviceState,
     InstanceState,
+    LostTry,
+    Prompt,
     SessionState,
     Spend,
     Words,
+    without_trailing_space,
 )
 from .winners import best_of
 
@@ -51,8 +56,8 @@ def device_key(device: str) -> str:
 
 
 def fold(events: Iterable[ev.AnyEvent | Skipped]) -> SessionState:
-    """Returns the state after these events."""
-    state = SessionState()
+    """Returns the state after these events; it reads large values again if they are of a `JournalReader`."""
+    state = SessionState(journal=events if isinstance(events, JournalReader) else None)
     for event in events:
         apply(state, event)
     return state
@@ -73,16 +78,6 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
     for key in dirty:
         if key in state.instances:
             state.instances[key].last_wall = event.wall
-    return dirty
-
-
-def apply_and_compact(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
-    """Like `apply`, for a state that grows for hours: a verdict compresses what few readers need of earlier attempts."""
-    dirty = apply(state, event)
-    if isinstance(event, ev.AttemptJudged):
-        key, _, number = event.attempt.rpartition("/")
-        if key in dirty:
-            state.instances[key].compact(int(number))
     return dirty
 
 
@@ -126,7 +121,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return _apply_call(state, event)
         case ev.CandidateProposed():
             attempt, instance = _attempt(state, event.attempt)
-            attempt.source, attempt.strategy = event.source, event.strategy
+            attempt.proposed, attempt.strategy = state.keep(event), event.strategy
+            attempt.source_hash = hash(without_trailing_space(event.source))
             _set_word(instance, attempt, "wait", event.wall)
             return frozenset((instance.key,))
         case ev.CandidateSent():
@@ -144,7 +140,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((instance.key,))
         case ev.AttemptSwept():
             attempt, instance = _attempt(state, event.attempt)
-            attempt.sweep = event
+            attempt.swept = state.keep(event)
             _set_word(instance, attempt, "wait", event.wall)
             return frozenset((instance.key,))
         case ev.SweepRung():
@@ -272,7 +268,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
 
 def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozenset[str]:
     attempt, instance = _attempt(state, event.attempt)
-    attempt.spread = [*(measured for measured in attempt.spread if measured.device != event.device), event]
+    attempt.measured.pop(event.device, None)  # the latest is the last
+    attempt.measured[event.device] = state.keep(event)
     attempt.device_s += event.device_s
     remaining = [
         msgspec.structs.replace(asked, devices=tuple(name for name in asked.devices if name != event.device))
@@ -296,8 +293,8 @@ def _apply_profile(state: SessionState, event: ev.ProfileTaken) -> frozenset[str
         kept = state.baseline_profiles.get(instance.task, {})
         state.baseline_profiles[instance.task] = kept | {event.profile.case: event.profile}
     else:
-        attempt.profiles.pop(event.profile.case, None)  # the latest is the last
-        attempt.profiles[event.profile.case] = event.profile
+        attempt.profiled.pop(event.profile.case, None)  # the latest is the last
+        attempt.profiled[event.profile.case] = state.keep(event)
         attempt.profile_failures.pop(event.profile.case, None)
     return frozenset((SESSION, instance.key))
 
@@ -340,7 +337,7 @@ def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str
             attempt.stage = attempt.examining = None
             attempt.word = "person" if attempt.waiting else "wait"
             if attempt.verdict is None:
-                attempt.stages = []
+                attempt.stages_so_far = None
         if instance.finished is None:
             instance.word = "person" if any(attempt.waiting for attempt in instance.attempts) else "wait"
     dirty = frozenset((SESSION, *state.instances, *map(device_key, state.devices)))
@@ -389,10 +386,10 @@ def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[s
     return frozenset((instance.key,))
 
 
-def _messages_of(instance: InstanceState, call: str) -> tuple[ev.Message, ...]:
-    """Returns the messages of an instance's call, as its state holds them; none if the journal lacks it."""
+def _prompt_of(instance: InstanceState, call: str) -> Prompt:
+    """Returns the prompt of an instance's call; empty if the journal lacks it."""
     calls = (state for attempt in reversed(instance.attempts) for state in reversed(attempt.calls))
-    return next((held(state, "messages") for state in calls if state.call == call), ())
+    return next((state.prompt for state in calls if state.call == call), ())
 
 
 def _apply_call(
@@ -404,36 +401,34 @@ def _apply_call(
     dirty = frozenset((instance.key,))
     call = next((call for call in reversed(attempt.calls) if call.call == event.call), None)
     if call is None:
-        call = CallState(event.call, attempt.attempt, ev.Role(name.role), "", ())
+        call = CallState(event.call, attempt.attempt, ev.Role(name.role), "")
         attempt.calls.append(call)
     match event:
         case ev.CallStarted():
-            messages = tuple(
-                state.system_messages.setdefault(message, message) if message.role == "system" else message
-                for message in event.messages
+            state.system_messages.update(
+                (message, None) for message in event.messages if message.role == "system"
             )
-            if event.continues:
-                messages = _messages_of(instance, event.continues) + messages
+            earlier = _prompt_of(instance, event.continues) if event.continues else ()
+            prompt = (*earlier, state.keep(event))
             # The model's name is in every call.
-            fresh = CallState(event.call, attempt.attempt, event.role, sys.intern(event.model), messages)
+            fresh = CallState(event.call, attempt.attempt, event.role, sys.intern(event.model), prompt)
             fresh.most = state.reserved[event.call] = Spend(event.most_tokens, event.most_usd)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)
         case ev.ReplyPiece():
-            words = call.reasoning_words if event.kind == "reasoning" else call.text_words
-            words.add(event.text)
+            call.streamed.setdefault(event.kind, Words()).add(event.text)
         case ev.CallRetried():
-            began = bool(call.reasoning_words or call.text_words)
+            began = bool(call.streamed)
             refused_wall = event.wall if began or not call.retries else call.refused_wall
-            call.reasoning_words, call.text_words = Words(), Words()
+            call.streamed = {}
             if event.billed:
                 _lose(state, call)
             call.retries, call.retry_reason = event.retry, event.reason
             call.last_retry = f"{event.reason}: {event.message}"
             call.refused_wall, call.retry_wall = refused_wall, event.wall + event.wait_s
         case ev.CallFinished():
-            call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
-            call.finished, call.failed, call.too_long = True, "", False
+            call.streamed = {}
+            call.reply, call.failed, call.too_long = state.keep(event), "", False
             call.refused_wall, call.retry_wall = 0.0, 0.0
             call.stop_reason, call.usage, call.cost_usd = (
                 sys.intern(event.stop_reason),
@@ -459,7 +454,7 @@ def _apply_call(
 
 def _lose(state: SessionState, call: CallState) -> None:
     """Note a try of a call that may be billed although it brought no reply."""
-    state.lost_tries.append((call.model, call.messages))
+    state.lost_tries.append(LostTry(call.model, call.prompt))
     state.assumed = state.assumed.plus(call.most)
 
 
@@ -470,7 +465,7 @@ def _count(state: SessionState, event: ev.CallFinished, call: CallState) -> None
         max(0, call.most.tokens - sum(filter(None, counts))) if None in counts else 0,
         call.most.usd if event.cost_usd is None else 0.0,
     )
-    state.assumed = state.assumed.plus(unknown)
+    state.assumed, call.most = state.assumed.plus(unknown), NOTHING
     state.input_tokens += event.usage.input_tokens or 0
     state.output_tokens += event.usage.output_tokens or 0
     if event.cost_usd is not None:
@@ -490,13 +485,13 @@ def _apply_judging(
             # A repeated stage: the judging started again, perhaps on another device.
             names = [stage.name for stage in attempt.stages]
             if event.stage in names:
-                attempt.stages = attempt.stages[: names.index(event.stage)]
+                attempt.stages_so_far = attempt.stages[: names.index(event.stage)]
         case ev.StageFinished():
             attempt.stage = None
-            attempt.stages = [*attempt.stages, event.stage]
+            attempt.stages_so_far = [*attempt.stages, event.stage]
         case ev.AttemptJudged():
-            attempt.stage, attempt.evaluation, attempt.same_as = None, event.evaluation, event.same_as
-            attempt.stages = list(event.evaluation.stages)
+            attempt.stage, attempt.stages_so_far, attempt.same_as = None, None, event.same_as
+            attempt.judged = judged_facts(event, state.journal)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             attempt.device_s += event.device_s
             # Also if no stage was seen: the wait begins with the verdict.
@@ -522,7 +517,7 @@ def _apply_exam(
         case ev.StageFinished():
             attempt.examining = None
         case ev.WinnerExamined():
-            attempt.examining, attempt.exam = None, event.evaluation
+            attempt.examining, attempt.examined = None, judged_facts(event, state.journal)
             attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait", event.wall)
             instance.best = _best(instance)
@@ -585,7 +580,7 @@ def _join_last_words(state: SessionState, instance: InstanceState) -> None:
         return
     last = instance.attempts[-1]
     is_sent = last.number <= len(state.sent_to(instance.key))  # and withdrawn before its judging began
-    if last.source is None and not is_sent and last.verdict in (None, Verdict.CANCELLED):
+    if last.proposed is None and not is_sent and last.verdict in (None, Verdict.CANCELLED):
         del instance.attempts[-1]
         own_attempt(state, instance, -1).calls += last.calls
 

@@ -14,7 +14,6 @@ from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import same_provenance
 
 from .figure_words import measured_words, ratio_words, us_words
-from .state import AttemptState, KeptFact
 
 T = TypeVar("T")
 
@@ -152,89 +151,9 @@ def fastest_first(items: Iterable[T], speed: Callable[[T], Speed | None]) -> lis
     )
 
 
-def attempt_speed(attempt: AttemptState) -> Speed | None:
-    """Returns the speed of an attempt: as the exam timed it again, else as it was found; `None` if it was not timed."""
-    kept = attempt.kept_speed
-    if kept is None or not kept.is_of(attempt):
-        evaluation = timed_evaluation(attempt)
-        speed = speed_of(evaluation) if evaluation is not None else None
-        kept = attempt.kept_speed = KeptFact.of(attempt, speed)
-    speed_kept: Speed | None = kept.value
-    return speed_kept
-
-
-def found_speed(attempt: AttemptState) -> Speed | None:
-    """Returns the speed before the exam, if the exam timed the same cases again with the same provenance; else `None`."""
-    if (
-        attempt.evaluation is None
-        or not is_timed_again(attempt)
-        or not are_comparable(attempt.evaluation, attempt.exam)
-    ):
-        return None
-    found, confirmed = speed_of(attempt.evaluation), attempt_speed(attempt)
-    if found is None or confirmed is None:
-        return None
-    return found if (found.cases, found.all_cases) == (confirmed.cases, confirmed.all_cases) else None
-
-
-def is_timed_again(attempt: AttemptState) -> bool:
-    """True if the exam confirmed the attempt and timed it again, in new processes and on new values."""
-    exam = attempt.exam
-    return exam is not None and exam.exam and speed_of(exam) is not None
-
-
-def timed_evaluation(attempt: AttemptState) -> Evaluation | None:
-    """Returns the evaluation whose times count: the exam's if it timed the attempt again; `None` if not judged."""
-    return attempt.exam if is_timed_again(attempt) else attempt.evaluation
-
-
 def are_comparable(first: Evaluation | None, second: Evaluation | None) -> bool:
     """Returns whether the figures of two evaluations are compared. An attempt that is not judged has no figures."""
     return first is None or second is None or same_provenance(first.provenance, second.provenance)
-
-
-def is_apart(attempt: AttemptState, before: AttemptState) -> bool:
-    """True if two timed attempts have figures that are not compared: other hardware or software timed them."""
-    pair = timed_evaluation(attempt), timed_evaluation(before)
-    timed = all(evaluation is not None and speed_of(evaluation) is not None for evaluation in pair)
-    return timed and not are_comparable(*pair)
-
-
-def gain(attempt: AttemptState, before: AttemptState) -> float | None:
-    """Returns how much faster an attempt is than an earlier one, minus 1, on the cases that both timed.
-
-    A case that only one of them timed exactly is left out; a case that neither timed exactly counts as unchanged. `None` if
-    no case has an exact ratio in both, if their tasks have another number of cases, or if they are apart (`is_apart`).
-    """
-    speed, earlier = attempt_speed(attempt), attempt_speed(before)
-    pair = timed_evaluation(attempt), timed_evaluation(before)
-    if speed is None or earlier is None or speed.all_cases != earlier.all_cases or is_apart(attempt, before):
-        return None
-    exactness = [_exactness(evaluation) for evaluation in pair if evaluation is not None]
-    alike = frozenset(dict(frozenset.intersection(*(frozenset(cases.items()) for cases in exactness))))
-    value, earlier_value = (_value_over(evaluation, alike) for evaluation in pair if evaluation is not None)
-    return value / earlier_value - 1 if value is not None and earlier_value is not None else None
-
-
-def _exactness(evaluation: Evaluation) -> dict[str, bool]:
-    """Returns for each timed case whether its ratio is known and no bound, on all GPUs that timed it."""
-    inexact = {
-        timed.case for timed in evaluation.latency if not timed.speedup or timed.bound is not Bound.NONE
-    }
-    return {timed.case: timed.case not in inexact for timed in evaluation.latency}
-
-
-def _value_over(evaluation: Evaluation, cases: frozenset[str]) -> float | None:
-    """Returns the speed over these cases alone, without bounds; `None` if none of them has an exact ratio."""
-    latency = tuple(
-        timed
-        if timed.bound is Bound.NONE
-        else msgspec.structs.replace(timed, speedup=None, ci=None, bound=Bound.NONE)
-        for timed in evaluation.latency
-        if timed.case in cases
-    )
-    speed = speed_of(msgspec.structs.replace(evaluation, latency=latency, not_timed=()))
-    return None if speed is None else speed.value
 
 
 def missing_speed(evaluation: Evaluation) -> str:

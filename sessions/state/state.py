@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from harness import Evaluation, Stage, Verdict
 from harness.wire.device import is_cpu
 from harness.wire.results.kernel_counts import Profile
+from harness.wire.results.provenance import same_provenance
 from sessions.events import (
     AGENT_PROGRAM,
     GIVEN,
     RECORDING,
     AttemptSwept,
+    CallFinished,
+    CallStarted,
+    CandidateProposed,
     CandidateSent,
     DecisionMade,
     DeviceUser,
     EndReason,
+    Event,
     InstanceForked,
     IterationsMoved,
     MeasureAsked,
@@ -28,6 +33,7 @@ from sessions.events import (
     Origin,
     PersonCommand,
     ProfileAsked,
+    ProfileTaken,
     Role,
     ServedModel,
     SessionExtended,
@@ -35,17 +41,14 @@ from sessions.events import (
     Usage,
     WinnerMeasured,
 )
-from sessions.journal.compact import (
-    Compact,
-    Stages,
-    compact,
-    compact_messages,
-    compactable,
-    expanded,
-    held,
-)
+from sessions.journal.reader import JournalReader, KeptEvent, keep
 from sessions.names import instance_key, short_task, split_attempt, stage_word
 from sessions.settings import SessionDescription
+
+from .judged import JudgedFacts
+from .speed import Speed
+
+E = TypeVar("E", bound=Event)
 
 EXTENDABLE = frozenset(
     {EndReason.ITERATIONS, EndReason.SPEEDUP_REACHED, EndReason.AT_ROOF, EndReason.NO_GAIN}
@@ -70,18 +73,10 @@ class Words:
         """Append a piece."""
         self._pieces.append(piece)
 
-    def __bool__(self) -> bool:
-        return bool(self._pieces)
-
-    def compact(self, group: str) -> None:
-        """Compress the text, see `sessions.journal.compact`."""
-        if self._pieces and not isinstance(self._pieces[0], Compact):
-            self._pieces = [compact(str(self), str, group)]
-
     def __str__(self) -> str:
         if len(self._pieces) > 1:
-            self._pieces = ["".join(map(expanded, self._pieces))]
-        return expanded(self._pieces[0]) if self._pieces else ""
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Words) and str(self) == str(other)
@@ -100,21 +95,9 @@ class Confirmation(StrEnum):
     NOT_EXAMINED = "not examined"
 
 
-class KeptFact(NamedTuple):
-    """A fact about an attempt, and the evaluations from which it was computed."""
-
-    evaluation: Evaluation | None
-    exam: Evaluation | None
-    value: Any
-
-    @classmethod
-    def of(cls, attempt: AttemptState, value: object) -> KeptFact:
-        """Returns a fact about an attempt as it is now."""
-        return cls(held(attempt, "evaluation"), attempt.exam, value)
-
-    def is_of(self, attempt: AttemptState) -> bool:
-        """True if the attempt has no newer evaluation."""
-        return self.evaluation is held(attempt, "evaluation") and self.exam is attempt.exam
+def without_trailing_space(source: str) -> str:
+    """Returns a source without the spaces and empty lines that change nothing in it."""
+    return "\n".join(line.rstrip() for line in source.split("\n")).rstrip()
 
 
 class Spend(NamedTuple):
@@ -130,8 +113,27 @@ class Spend(NamedTuple):
 
 NOTHING = Spend()
 
+Prompt = tuple[KeptEvent[CallStarted], ...]
+"""The events with the messages of a prompt: the call's, after those of the calls that it continues."""
 
-@compactable("messages")
+
+def messages_of(prompt: Prompt) -> tuple[Message, ...]:
+    """Returns the messages of a prompt, as they were sent."""
+    return tuple(message for started in prompt for message in started.event.messages)
+
+
+class LostTry(NamedTuple):
+    """A try of a call that a provider may bill although it brought no reply."""
+
+    model: str
+    prompt: Prompt
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The prompt, as it was sent."""
+        return messages_of(self.prompt)
+
+
 @dataclass(slots=True)
 class CallState:
     """One call of a model, finished or in progress."""
@@ -140,10 +142,10 @@ class CallState:
     attempt: str
     role: Role
     model: str
-    messages: tuple[Message, ...]
-    reasoning_words: Words = field(default_factory=Words)
-    text_words: Words = field(default_factory=Words)
-    finished: bool = False
+    prompt: Prompt = ()
+    streamed: dict[str, Words] = field(default_factory=dict)
+    """Text so far by `ReplyPiece.kind`; empty once the reply is complete."""
+    reply: KeptEvent[CallFinished] | None = None
     failed: str = ""
     """`reason: message` of a `CallFailed`, or `reason, cause: message`."""
     too_long: bool = False
@@ -166,6 +168,16 @@ class CallState:
     served: ServedModel | None = None
 
     @property
+    def messages(self) -> tuple[Message, ...]:
+        """The prompt, as it was sent."""
+        return messages_of(self.prompt)
+
+    @property
+    def finished(self) -> bool:
+        """True if the reply is complete."""
+        return self.reply is not None
+
+    @property
     def is_of_agent(self) -> bool:
         """True if it is output of an agent's program."""
         return self.served is not None and self.served.endpoint == AGENT_PROGRAM
@@ -179,26 +191,19 @@ class CallState:
     @property
     def reasoning(self) -> str:
         """The reasoning so far."""
-        return str(self.reasoning_words)
+        return str(self.streamed.get("reasoning", "")) if self.reply is None else self.reply.event.reasoning
 
     @property
     def text(self) -> str:
         """The reply so far."""
-        return str(self.text_words)
+        return str(self.streamed.get("text", "")) if self.reply is None else self.reply.event.text
 
     @property
     def live(self) -> bool:
         """True if more text may come."""
         return not self.finished and not self.failed
 
-    def compact(self, task: str) -> None:
-        """Compress prompt, reasoning and reply."""
-        self.messages = compact_messages(held(self, "messages"), f"{task} {self.role}")
-        self.reasoning_words.compact(f"{task} reasoning")
-        self.text_words.compact(f"{task} {self.role}")
 
-
-@compactable("evaluation", "source", "stages")
 @dataclass(slots=True)
 class AttemptState:
     """One attempt: candidate, lineage, calls, evaluation."""
@@ -210,7 +215,9 @@ class AttemptState:
     heard: int = 0
     """Number of the last command of a person that it follows."""
     calls: list[CallState] = field(default_factory=list)
-    source: str | None = None
+    proposed: KeptEvent[CandidateProposed] | None = None
+    source_hash: int = 0
+    """Hash of the source `without_trailing_space`; equal sources have equal hashes in one process."""
     strategy: str = ""
     word: str = "wait"
     """Its current work, in the words of `InstanceState.word`; several attempts of an instance may be in progress."""
@@ -218,25 +225,26 @@ class AttemptState:
     """Time of the event with which that work began, in seconds since the epoch; 0 before the first work."""
     stage: str | None = None
     """The current stage of the judge."""
-    stages: list[Stage] = field(default_factory=list)
-    evaluation: Evaluation | None = None
+    stages_so_far: list[Stage] | None = None
+    """Finished stages of the judge, if the verdict does not have them."""
+    judged: JudgedFacts | None = None
     same_as: str = ""
     """The earlier attempt with the same source, which gave the evaluation; empty if this attempt was judged."""
     device_s: float = 0.0
     """Seconds in which the judge held devices for it: verdict, rungs of its sweeps, exam and spread."""
     examining: str | None = None
     """The current stage of the judge on the exam cases."""
-    sweep: AttemptSwept | None = None
+    swept: KeptEvent[AttemptSwept] | None = None
     """Result of the sweep of its launch parameters."""
     rungs: list[SweepRung] = field(default_factory=list)
     """Reports of the rungs of its sweeps: estimates. A second sweep has the same rung numbers, for variants that were
     not judged yet."""
-    exam: Evaluation | None = None
-    """Evaluation on the exam cases at the instance's end; only for people."""
-    spread: list[WinnerMeasured] = field(default_factory=list)
+    examined: JudgedFacts | None = None
+    """Result on the exam cases at the instance's end; only for people."""
+    measured: dict[str, KeptEvent[WinnerMeasured]] = field(default_factory=dict)
     """The latest measurement on each GPU, of `--spread` or because a person asked; only for people."""
-    profiles: dict[str, Profile] = field(default_factory=dict)
-    """The latest profile of each case."""
+    profiled: dict[str, KeptEvent[ProfileTaken]] = field(default_factory=dict)
+    """The latest profile of each case; the latest of all is the last."""
     profile_failures: dict[str, str] = field(default_factory=dict)
     """Why a case has no new profile, in one line."""
     decision: DecisionMade | None = None
@@ -254,34 +262,78 @@ class AttemptState:
     judged_wall: float = 0.0
     judged_seq: int = 0
     """Number of the event with the verdict; 0 if there is none."""
-    kept_speed: KeptFact | None = field(default=None, compare=False, repr=False)
-    """`attempt_speed` of `sessions.state.speed`, so that it is computed once a verdict."""
-    kept_place: KeptFact | None = field(default=None, compare=False, repr=False)
-    """`place` of `sessions.state.winners`, so that it is computed once a verdict."""
-    kept_measured: KeptFact | None = field(default=None, compare=False, repr=False)
-    """`measured_attempt` of `sessions.state.bests`, so that it is computed once a verdict."""
-    kept_timing: KeptFact | None = field(default=None, compare=False, repr=False)
-    """`Timing` of `engine.run.stop_rules`, so that it is computed once a verdict."""
 
     @property
     def verdict(self) -> Verdict | None:
         """The judge's verdict, once there is one."""
-        evaluation = held(self, "evaluation")
-        return evaluation.verdict if evaluation else None
+        return self.judged.verdict if self.judged is not None else None
 
-    def compact(self, task: str) -> None:
-        """Compress the values that are read rarely once later attempts are judged: evaluation, source and calls."""
-        whole = held(self, "evaluation")
-        self.evaluation = compact(whole, Evaluation, f"{task} {self.verdict}")
-        for kept in ("kept_speed", "kept_place", "kept_measured", "kept_timing"):
-            fact: KeptFact | None = getattr(self, kept)
-            if fact is not None and fact.evaluation is whole:
-                setattr(self, kept, fact._replace(evaluation=held(self, "evaluation")))
-        self.stages = compact(held(self, "stages"), Stages, f"{task} {self.verdict}")
-        self.source = compact(held(self, "source"), str, task)
-        for call in self.calls:
-            if not call.live:
-                call.compact(task)
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The judge's evaluation, once there is one."""
+        return self.judged.evaluation if self.judged is not None else None
+
+    @property
+    def exam(self) -> Evaluation | None:
+        """The evaluation on the exam cases, if it was examined."""
+        return self.examined.evaluation if self.examined is not None else None
+
+    @property
+    def source(self) -> str | None:
+        """The candidate; `None` before it is known."""
+        return self.proposed.event.source if self.proposed is not None else None
+
+    @property
+    def is_timed_again(self) -> bool:
+        """True if the exam confirmed it and timed it again, in new processes and on new values."""
+        return self.examined is not None and self.examined.is_exam and self.examined.speed is not None
+
+    @property
+    def timed(self) -> JudgedFacts | None:
+        """The verdict whose times count: the exam's if it timed the attempt again; `None` if not judged."""
+        return self.examined if self.is_timed_again else self.judged
+
+    @property
+    def timed_evaluation(self) -> Evaluation | None:
+        """The evaluation of `timed`."""
+        return self.timed.evaluation if self.timed is not None else None
+
+    @property
+    def speed(self) -> Speed | None:
+        """The speed as the exam timed it again, else as it was found; `None` if it was not timed."""
+        return self.timed.speed if self.timed is not None else None
+
+    @property
+    def found_speed(self) -> Speed | None:
+        """The speed before the exam, if the exam timed the same cases again with the same provenance; else `None`."""
+        found, again = self.judged, self.timed
+        if found is None or again is None or found is again or found.speed is None or again.speed is None:
+            return None
+        same_cases = (found.speed.cases, found.speed.all_cases) == (again.speed.cases, again.speed.all_cases)
+        return found.speed if same_cases and same_provenance(found.provenance, again.provenance) else None
+
+    @property
+    def stages(self) -> list[Stage]:
+        """The finished stages of the judge."""
+        if self.stages_so_far is not None:
+            return self.stages_so_far
+        return list(self.judged.evaluation.stages) if self.judged is not None else []
+
+    @property
+    def sweep(self) -> AttemptSwept | None:
+        """The result of the sweep of its launch parameters, if there was one."""
+        return self.swept.event if self.swept is not None else None
+
+    @property
+    def spread(self) -> list[WinnerMeasured]:
+        """The latest measurement on each GPU, the latest last."""
+        return [measured.event for measured in self.measured.values()]
+
+    @property
+    def profiles(self) -> dict[str, Profile]:
+        """The latest profile of each case, the latest last."""
+        taken = ((case, profiled.event.profile) for case, profiled in self.profiled.items())
+        return {case: profile for case, profile in taken if profile is not None}
 
     @property
     def accepted(self) -> bool:
@@ -296,17 +348,18 @@ class AttemptState:
     @property
     def confirmation(self) -> Confirmation:
         """The result of the exam; an exam without a verdict on the candidate does not count."""
-        exam = self.exam
-        if exam is None or not exam.exam or not exam.verdict.counted:
+        exam = self.examined
+        if exam is None or not exam.is_exam or not exam.verdict.counted:
             return Confirmation.NOT_EXAMINED
         return Confirmation.CONFIRMED if exam.verdict is Verdict.CORRECT else Confirmation.NOT_CONFIRMED
 
     @property
     def unexamined_because(self) -> str:
         """Why an exam gave no verdict on the candidate; empty if there was no exam, or it gave a verdict."""
-        if self.exam is None or self.confirmation is not Confirmation.NOT_EXAMINED:
+        if self.examined is None or self.confirmation is not Confirmation.NOT_EXAMINED:
             return ""
-        return self.exam.error.first_line if self.exam.error is not None else str(self.exam.verdict)
+        error = self.examined.evaluation.error
+        return error.first_line if error is not None else str(self.examined.verdict)
 
     @property
     def usage(self) -> Usage:
@@ -348,19 +401,6 @@ class InstanceState:
     """Best judged attempt so far, by `sessions.state.winners`; a failed attempt while none is correct (see `solved`)."""
     last_wall: float = 0.0
     """When its last event happened."""
-    whole: set[int] = field(default_factory=set, compare=False, repr=False)
-    """Numbers of the judged attempts that `compact` left as they are."""
-
-    def compact(self, judged: int) -> None:
-        """After a verdict on this attempt, compress the judged attempts except the best and the latest: for states that grow."""
-        self.whole.add(judged)
-        kept = {max(self.whole), split_attempt(self.best).number if self.best else 0}
-        for attempt in reversed(self.attempts):
-            if self.whole <= kept:
-                break
-            if attempt.number in self.whole - kept:
-                attempt.compact(self.task)
-                self.whole.remove(attempt.number)
 
     @property
     def best_attempt(self) -> AttemptState | None:
@@ -489,10 +529,9 @@ class SessionState:
     """The sum that budgets assume for lost tries and for calls without known usage."""
     reserved: dict[str, Spend] = field(default_factory=dict)
     """The most that each call in progress can use."""
-    lost_tries: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list)
-    """Model and messages of each try that a provider may bill although it brought no reply."""
-    system_messages: dict[Message, Message] = field(default_factory=dict)
-    """Each different system message once: nearly all calls of a session have the same long text."""
+    lost_tries: list[LostTry] = field(default_factory=list)
+    system_messages: dict[Message, None] = field(default_factory=dict)
+    """Each different system message once, in order of appearance."""
     finished: bool = False
     stopped: str | None = None
     """Reason of the last `EngineStopped`, until an engine starts again."""
@@ -500,8 +539,14 @@ class SessionState:
     """When that was."""
     skipped_events: int = 0
     """Events of unknown types, and unreadable lines."""
+    journal: JournalReader | None = field(default=None, compare=False, repr=False)
+    """Reads the events of large values again; `None`: the state keeps these events."""
     owned: set[str] = field(default_factory=set, compare=False, repr=False)
     """Attempts that no other state shares (see `sessions.state.copying`)."""
+
+    def keep(self, event: E) -> KeptEvent[E]:
+        """Returns an event that the state keeps, by its number if the journal has it."""
+        return keep(event, self.journal)
 
     @property
     def counted(self) -> Spend:

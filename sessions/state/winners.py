@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 
 from harness import Verdict
 
-from .ranking import Rank, rank, rank_at_speed
-from .speed import attempt_speed, is_timed_again, speed_of
-from .state import AttemptState, Confirmation, InstanceState, KeptFact, SessionState
+from .ranking import Rank
+from .state import AttemptState, Confirmation, InstanceState, SessionState
 
 
 def contenders(attempts: Iterable[AttemptState]) -> list[AttemptState]:
@@ -16,8 +16,11 @@ def contenders(attempts: Iterable[AttemptState]) -> list[AttemptState]:
 
     Of equal attempts the earlier comes first.
     """
-    correct = [attempt for attempt in _not_rejected(attempts) if attempt.verdict is Verdict.CORRECT]
-    return sorted(correct, key=_rank, reverse=True)
+    pairs = [(attempt, attempt.judged) for attempt in _not_rejected(attempts)]
+    correct = [
+        (attempt, judged.rank) for attempt, judged in pairs if judged and judged.verdict is Verdict.CORRECT
+    ]
+    return [attempt for attempt, _ in sorted(correct, key=itemgetter(1), reverse=True)]
 
 
 def best_of(attempts: Iterable[AttemptState]) -> AttemptState | None:
@@ -76,28 +79,15 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
 
     Raises `ValueError` if it is not judged.
     """
-    kept = attempt.kept_place
-    if kept is None or not kept.is_of(attempt):
-        kept = attempt.kept_place = KeptFact.of(attempt, _place(attempt))
-    sort_key: tuple[int, Rank] = kept.value
-    return sort_key
-
-
-def _place(attempt: AttemptState) -> tuple[int, Rank]:
-    correct = attempt.verdict is Verdict.CORRECT
-    if not correct:
-        return 0, _rank(attempt)
-    if attempt.exam is not None and is_timed_again(attempt):
-        # The best of many noisy timings is too good, so a timing that was repeated comes first.
-        return 3, _rank(attempt)._replace(speedup=rank(attempt.exam).speedup)
-    return 2 if attempt.confirmation is not Confirmation.NOT_CONFIRMED else 1, _rank(attempt)
-
-
-def _rank(attempt: AttemptState) -> Rank:
-    if attempt.evaluation is None:
+    if attempt.judged is None:
         raise ValueError(f"{attempt.attempt} is not judged")
-    speed = speed_of(attempt.evaluation) if is_timed_again(attempt) else attempt_speed(attempt)
-    return rank_at_speed(attempt.evaluation, speed)
+    rank = attempt.judged.rank
+    if attempt.verdict is not Verdict.CORRECT:
+        return 0, rank
+    if attempt.examined is not None and attempt.is_timed_again:
+        # The best of many noisy timings is too good, so a timing that was repeated comes first.
+        return 3, rank._replace(speedup=attempt.examined.rank.speedup)
+    return 2 if attempt.confirmation is not Confirmation.NOT_CONFIRMED else 1, rank
 
 
 def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:

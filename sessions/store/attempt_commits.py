@@ -92,9 +92,10 @@ class Reasoning:
                 whole = (event.mono, len(event.reasoning)) if event.reasoning else ()
                 self._arrivals[event.call] = array("d", whole)
 
-    def forget(self, call: str) -> None:
-        """Drop the times of a call."""
-        self._arrivals.pop(call, None)
+    def forget(self, attempt: AttemptState) -> None:
+        """Drop the times of an attempt's calls."""
+        for call in attempt.calls:
+            self._arrivals.pop(call.call, None)
 
     def _length(self, call: str) -> float:
         return sum(self._arrivals.get(call, array("d"))[1::2])

@@ -14,6 +14,7 @@ from sessions import events as ev
 from sessions.home import SessionFiles
 from sessions.journal.codec import decode, tag_of
 from sessions.journal.file import JournalFile
+from sessions.journal.reader import JournalReader
 from sessions.listing.description import summarise
 from sessions.state.folding import apply
 from sessions.state.state import SessionState
@@ -133,13 +134,11 @@ def rebuild(repository: Repository, files: SessionFiles) -> Rebuilt:
     """
     with JournalFile(files.journal) as journal, repository.importing() as stream:
         writer = _Commits(stream, files.session)
-        state, reasoning = SessionState(), Reasoning()
+        lines = JournalReader(journal)
+        state, reasoning = SessionState(journal=lines), Reasoning()
         projector = Projector(state)
         final, read_at = _commits_in(journal)
-        end = 0
-        for line in journal.lines():
-            end += len(line)
-            event = decode(line)
+        for event in lines.read_on():
             if not isinstance(event, ev.Event):
                 continue
             if (
@@ -153,7 +152,7 @@ def rebuild(repository: Repository, files: SessionFiles) -> Rebuilt:
             reasoning.see(event)
             for committed in read_at.get(event.seq, ()):
                 writer.write_attempt(committed, state, reasoning)
-            if piece := projector.see(event, end):
+            if piece := projector.see(event, lines.size):
                 writer.write_piece(piece, journal, files)
     return writer.ids(stream.ids)
 

@@ -84,7 +84,6 @@ def take_up(home: Home, session: str, *, clock: EventClock | None = None) -> Rec
             lock=lock,
             writer=opened.writer,
             store=store,
-            journal=opened.journal,
             stored=agreement.stored + len(agreement.beyond) if agreement is not None else 0,
         )
         if recorder.state.started is None:

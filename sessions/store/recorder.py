@@ -37,13 +37,13 @@ from sessions.events import (
 )
 from sessions.files import FileLock
 from sessions.home import Home, SessionFiles
-from sessions.journal.compact import held
-from sessions.journal.file import compress_journal
-from sessions.journal.journal import EventClock, Journal, JournalWriter, open_journal
+from sessions.journal.file import JournalFile, compress_journal
+from sessions.journal.journal import EventClock, JournalWriter, open_journal
+from sessions.journal.reader import JournalReader
 from sessions.listing.info import stored_summary
 from sessions.listing.kept_summary import LONG_BYTES, keep_summary, summary_of
-from sessions.state.folding import apply_and_compact
-from sessions.state.state import AttemptState, InstanceState, SessionState, Words
+from sessions.state.folding import apply
+from sessions.state.state import AttemptState, InstanceState, SessionState
 
 from .attempt_commits import (
     Reasoning,
@@ -85,14 +85,14 @@ class Recorder:
         lock: FileLock,
         writer: JournalWriter,
         store: Store,
-        journal: Journal | None = None,
         stored: int = 0,
     ) -> None:
         """Go on with a journal, of which git has the first `stored` bytes."""
         self.home = home
         self.files = files
         self.store = store
-        self.state = SessionState()
+        self._lines = JournalReader(JournalFile(files.journal))
+        self.state = SessionState(journal=self._lines)
         """The fold of all events so far; only the recorder changes it."""
         self.masks = writer.masks
         """Every event is masked with them before anything acts on it."""
@@ -116,9 +116,8 @@ class Recorder:
         self._summarised_seq = 0
         self._summary_due = 0.0
         """When the next summary for lists may be made, by `time.monotonic`."""
-        if journal is not None:
-            for event, end in zip(journal.events, journal.ends, strict=True):
-                self._take(event, end)
+        for event in self._lines.read_on():
+            self._take(cast("Event", event))
 
     def __enter__(self) -> Recorder:
         return self
@@ -162,9 +161,7 @@ class Recorder:
 
     def record(self, event: E) -> E:
         """Record an event and return it with number and times; a `DurableEvent` is on disk when this returns."""
-        written = self._writer.append(event)
-        self._take(written, self._writer.size)
-        return written
+        return self._note(self._writer.append(event))
 
     async def record_durable(self, event: E, *, first: Iterable[Event] = ()) -> E:
         """Like `record`, but waits for the disk in another thread; act on the event only after this returns.
@@ -172,9 +169,8 @@ class Recorder:
         Events in `first` are recorded before it, and no other event comes between.
         """
         for earlier in first:
-            self._take(self._writer.write(earlier), self._writer.size)
-        written = self._writer.write(event)
-        self._take(written, self._writer.size)
+            self._note(self._writer.write(earlier))
+        written = self._note(self._writer.write(event))
         await self._in_thread(partial(self._sync, written.seq))
         return written
 
@@ -186,10 +182,16 @@ class Recorder:
                 self._writer.sync()
                 self._synced_seq = reached
 
-    def _take(self, event: Event, end: int) -> None:
-        apply_and_compact(self.state, cast("AnyEvent", event))
+    def _note(self, written: E) -> E:
+        """Take in an event that was just written."""
+        self._lines.note(written.seq, self._writer.size - self._lines.size)
+        self._take(written)
+        return written
+
+    def _take(self, event: Event) -> None:
+        apply(self.state, cast("AnyEvent", event))
         self._reasoning.see(event)
-        if piece := self._projector.see(event, end):
+        if piece := self._projector.see(event, self._lines.size):
             self._pieces.append(piece)
         if isinstance(event, DecisionMade | DecisionUndone):
             self._unsynced.pop(event.attempt, None)
@@ -254,25 +256,13 @@ class Recorder:
         for attempt, commit in zip(new, commits, strict=True):
             self._note_commit(attempt, commit, read_seq=read_seq)
             self._waiting.pop(attempt, None)
-            # While a session is taken up, the prompts stay: the budget is not yet restored from them.
-            if not self._blocks:
-                self._forget_texts(self._find(attempt)[1])
+            for final in committed(self._find(attempt)[1])[:-1]:
+                self._reasoning.forget(final)
 
     def _new_commit(self, attempt: AttemptState, instance: InstanceState, branch: str) -> NewCommit:
         files = attempt_files(instance, attempt, self._reasoning.of(attempt))
         parents = parents_of(self.state, attempt, instance)
         return NewCommit(branch, files, parents, attempt_message(attempt), attempt.judged_wall)
-
-    def _forget_texts(self, instance: InstanceState) -> None:
-        """Drop prompts and reasoning of the attempts with a final commit: they are most of a session's memory.
-
-        A method that runs again needs only the replies.
-        """
-        for attempt in committed(instance)[:-1]:
-            for call in attempt.calls:
-                if held(call, "messages") and not call.live:
-                    self._reasoning.forget(call.call)
-                    call.messages, call.reasoning_words = (), Words()
 
     def _note_commit(self, attempt: str, commit: str, *, read_seq: int) -> None:
         state, instance = self._find(attempt)
@@ -387,7 +377,7 @@ class Recorder:
         waiting = [
             attempt
             for attempt in self.state.attempts()
-            if attempt.commit is None and attempt.verdict is not None and attempt.source is not None
+            if attempt.commit is None and attempt.verdict is not None and attempt.proposed is not None
         ]
         waiting.sort(key=lambda attempt: (attempt.committed_seq or math.inf, attempt.judged_seq))
         return [attempt.attempt for attempt in waiting]

@@ -13,8 +13,7 @@ from engine.plan.job import plan_of, read_plan
 from engine.plan.plan import SessionPlan
 from engine.process.control import ENDING, send
 from engine.process.launch import resume
-from sessions import fold
-from sessions.catalog import journal_of, require_trust
+from sessions.catalog import require_trust, session_state
 from sessions.errors import CommandRefused
 from sessions.events import PersonCommand
 from sessions.home import Home
@@ -61,7 +60,7 @@ async def _wait_for_end(home: Home, session: str) -> None:
 def plan_at_rest(home: Home, session: str) -> SessionPlan:
     """Returns the plan with which an engine would go on; `UsageProblem` if none can, `ForeignSession` if none may."""
     require_trust(home, session)
-    plan = read_plan(home.files(session)) or plan_of(fold(journal_of(home, session).events).started)
+    plan = read_plan(home.files(session)) or plan_of(session_state(home, session).started)
     require_method(plan.method, session)
     return plan
 

@@ -12,9 +12,8 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from sessions.errors import SessionsError
 from sessions.home import Home
 from sessions.state.state import SessionState
-from tui.cockpit.data.collecting import many_objects_stay, objects_may_go
 from tui.cockpit.data.feed import Feed
-from tui.cockpit.data.replays import Replay, Story
+from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.sources import EventSource
 from tui.cockpit.desk.doors import Doors
 from tui.cockpit.dialogs.dialogs import TextDialog
@@ -23,12 +22,6 @@ from tui.cockpit.draw.lines import Line, clean
 from tui.cockpit.terminal import terminal
 from tui.diagnostics import write_crash
 from tui.facts.vocabulary import counted, not_stored
-
-
-def marked(story: Story) -> Story:
-    """Return the story with its marks, which takes seconds for a long session."""
-    with many_objects_stay():
-        return story.with_marks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +93,7 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         beginning = self._doors.load_beginning(session) if playing else None
         story = beginning or self._doors.load_story(session)
         if not playing:
-            story = marked(story)
+            story = story.with_marks()
         replay = Replay(story, speed=self._speed, playing=playing)
         if not playing:
             replay.seek(len(story.events))
@@ -109,7 +102,7 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
             story = self._doors.load_story(session)
             self.call_from_thread(replay.extend, story)
         if playing and not worker.is_cancelled:
-            self.call_from_thread(replay.extend, marked(story))
+            self.call_from_thread(replay.extend, story.with_marks())
 
     def _watch(self, source: EventSource) -> None:
         self._close_feed()
@@ -129,7 +122,7 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
     def _extend(self, replay: Replay) -> None:
         try:
             if self._doors.mark(replay.session) != replay.story.mark:
-                self.call_from_thread(replay.extend, marked(self._doors.load_story(replay.session)))
+                self.call_from_thread(replay.extend, self._doors.load_story(replay.session).with_marks())
         except (OSError, SessionsError):
             return  # asked again in a second; who decides hears of it
         finally:
@@ -151,7 +144,6 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
             self.remember()
             self.feed.source.close()
             self.feed = None
-            objects_may_go()
 
     def remember(self) -> None:
         """Keep how far the person saw a session that runs."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from sessions import Journal, SessionState, fold
-from sessions.catalog import LATEST, find_session, find_sessions, journal_of, skimmed_state
+from sessions import Journal, SessionState
+from sessions.catalog import LATEST, find_session, find_sessions, journal_of, session_state, skimmed_state
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
 from sessions.listing.skimming import RESULTS, skim_of_attempts
@@ -38,7 +38,7 @@ class OpenedSession(NamedTuple):
     @property
     def state(self) -> SessionState:
         """Its state after these events."""
-        return fold(self.journal.events)
+        return session_state(self.home, self.name)
 
     @property
     def results(self) -> SessionState:

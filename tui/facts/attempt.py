@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from sessions.events import DecisionMade
 from sessions.names import split_attempt
-from sessions.state.speed import attempt_speed, gain, is_apart
+from sessions.state.cases import gain, is_apart
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, earlier_best
 from tui.facts.vocabulary import UNKNOWN, clock, moment, percent_change
@@ -28,7 +28,7 @@ def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
 
     `apart` if other hardware or software timed the earlier best.
     """
-    speed, before = attempt_speed(attempt), earlier_best(attempt, instance)
+    speed, before = attempt.speed, earlier_best(attempt, instance)
     if before is None:
         return UNKNOWN if speed is None else "first"
     return "apart" if is_apart(attempt, before) else percent_change(gain(attempt, before))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
 from tui.facts.attempt import gain_words
 from tui.facts.doing import refused_calls
@@ -141,7 +140,7 @@ def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
 
 def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -> str:
     """Return `waits 4:10: 1.84x, own gain +6 %, not examined`; in a session that was stopped, `not decided: ...`."""
-    speed = attempt_speed(attempt)
+    speed = attempt.speed
     figures = ["not measured"]
     if speed is not None:
         gain = gain_words(attempt, state.instances[attempt.attempt.rpartition("/")[0]])

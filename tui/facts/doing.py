@@ -98,8 +98,4 @@ def live_calls(instance: InstanceState) -> list[CallState]:
 
 def refused_calls(instance: InstanceState) -> list[CallState]:
     """Return the calls that the model refused and for which nothing has arrived since."""
-    return [
-        call
-        for call in live_calls(instance)
-        if call.retries and not call.text_words and not call.reasoning_words
-    ]
+    return [call for call in live_calls(instance) if call.retries and not call.streamed]

@@ -10,7 +10,7 @@ from operator import attrgetter
 from harness import Verdict
 from sessions.state.findings import findings_of
 from sessions.state.ranking import Rank
-from sessions.state.speed import Speed, attempt_speed
+from sessions.state.speed import Speed
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from sessions.state.tally import tally
 from sessions.state.winners import place
@@ -122,7 +122,7 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
     busy = busy_attempts(instance)
     best = instance.best_correct
     same_error, errors = _repeated_error(judged)
-    speeds = [attempt_speed(attempt) for attempt in judged]
+    speeds = [attempt.speed for attempt in judged]
     shown = busy[-1] if busy else instance.attempts[-1] if instance.attempts else None
     counts = tally(judged)
     spent = spending_of(instance.attempts)
@@ -137,7 +137,7 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         certain=bool(speeds) and speeds[-1] is not None and speeds[-1].is_gain,
         best=best,
         best_has_findings=best is not None and bool(findings_of(best)),
-        speed=attempt_speed(best) if best is not None else None,
+        speed=best.speed if best is not None else None,
         rank=place(best) if best is not None else None,
         waiting=tuple(attempt for attempt in instance.attempts if attempt.waiting),
         same_error=same_error,

@@ -15,7 +15,6 @@ from sessions.applying.placing import merge_files
 from sessions.applying.worktree import homes_on_disk, original_path
 from sessions.kept_kernels import KeptKernel
 from sessions.names import split_attempt
-from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, SessionState
 from sessions.store.attempt_commits import code_call
 from suites import Task, baseline_source
@@ -143,7 +142,7 @@ def evidence(kernel: KeptKernel, task: Task) -> dict[str, object]:
         "against": started.against if started is not None else "",
         "verdict": attempt.verdict,
         "exam": attempt.confirmation,
-        "speed": attempt_speed(attempt),
+        "speed": attempt.speed,
         "accepted": attempt.decision.accepted if attempt.decision is not None else None,
         "cases": task.cases,
         "outputs": task.outputs,

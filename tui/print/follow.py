@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
@@ -14,7 +14,7 @@ from sessions import JournalTail, SessionState
 from sessions.events import AnyEvent, EngineStopped, SessionFinished, Stop
 from sessions.home import Home
 from sessions.journal.codec import encode
-from sessions.state.folding import apply_and_compact
+from sessions.state.folding import apply
 from tui.diagnostics import ExitCode, OutputGone, leaves, say, silence
 from tui.facts.vocabulary import next_command, not_stored
 
@@ -42,22 +42,24 @@ class FollowEnding(Enum):
     """The engine ended without a last event; the session can be resumed."""
 
 
-async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[AnyEvent]:
+async def events(home: Home, session: str, state: SessionState) -> AsyncIterator[AnyEvent]:
     """
-    Yield every event of a session after number `after` as it is written, until no engine holds the session.
+    Yield every event of a session after those of `state` as it is written, until no engine holds the session.
 
-    Prints one line if the engine takes long to put the session away.
+    The state can be folded on: it reads large values from the journal. Prints one line if the engine takes long to put the
+    session away.
     """
     live = home.files(session)
     loop = asyncio.get_running_loop()
     ended = False
     free_since: float | None = None
     last_time, is_told = loop.time(), False
-    with JournalTail(live.journal, after=after) as tail:
+    with JournalTail(live.journal, after=state.last_seq) as tail:
         while True:
             # Check the lock before reading: then no event of an engine that released the lock is lost.
             running = live.running
             new_events = tail.read_new()
+            state.journal = tail.reader
             for event in new_events:
                 ended = isinstance(event, SessionFinished | EngineStopped)
                 yield event
@@ -80,8 +82,9 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
 class EventPrinter:
     """Prints events as lines for people or as JSON lines, and folds them into a state."""
 
-    def __init__(self, *, as_json: bool) -> None:
-        self._narrator = Narrator()
+    def __init__(self, past: SessionState | None = None, *, as_json: bool) -> None:
+        """Go on after the events of a state; they are not printed."""
+        self._narrator = Narrator(past)
         self._as_json = as_json
         self.interrupted = False
 
@@ -90,15 +93,10 @@ class EventPrinter:
         """State after all events so far."""
         return self._narrator.state
 
-    def prime(self, past: Iterable[AnyEvent]) -> None:
-        """Fold past events without printing them."""
-        for event in past:
-            apply_and_compact(self.state, event)
-
     def take(self, event: AnyEvent) -> None:
         """Fold the event and print its lines."""
         if self._as_json:
-            apply_and_compact(self.state, event)
+            apply(self.state, event)
             emit_line(encode(event))
             return
         for line in self._narrator.lines(event):
@@ -144,7 +142,7 @@ async def _print_events(home: Home, session: str, printer: EventPrinter) -> Foll
     A session is `STOPPED` too if its stop was printed earlier.
     """
     last: AnyEvent | None = None
-    async for event in events(home, session, after=printer.state.last_seq):
+    async for event in events(home, session, printer.state):
         printer.take(event)
         last = event
     if printer.state.finished:
@@ -178,15 +176,14 @@ def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
 
 
 async def print_until_end(
-    home: Home, session: str, *, as_json: bool, past: Sequence[AnyEvent] = (), stoppable: bool = True
+    home: Home, session: str, *, as_json: bool, past: SessionState | None = None, stoppable: bool = True
 ) -> ExitCode:
     """
-    Print a session's events until it ends, then its summary and the next command. `past` events are not printed again.
+    Print a session's events until it ends, then its summary and the next command. Events of the state `past` are not printed.
 
     With `as_json`, standard output holds only events; the next command goes to standard error.
     """
-    printer = EventPrinter(as_json=as_json)
-    printer.prime(past)
+    printer = EventPrinter(past, as_json=as_json)
     try:
         ending = await follow(home, session, printer, stoppable=stoppable)
     except KeyboardInterrupt:

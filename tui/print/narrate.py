@@ -11,7 +11,7 @@ from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task, split_attempt, split_call, stage_word
 from sessions.state.figure_words import ratio_words
-from sessions.state.folding import apply_and_compact
+from sessions.state.folding import apply
 from suites.source.python_source import source_lines
 from tui.diagnostics import one_line
 from tui.facts.attempt import decided_words, origin_words, served_words
@@ -35,13 +35,13 @@ STRATEGY_WIDTH = 80
 class Narrator:
     """Folds events and returns lines for a user without a cockpit. Streamed text of models gives no lines."""
 
-    def __init__(self) -> None:
-        self.state = SessionState()
+    def __init__(self, past: SessionState | None = None) -> None:
+        self.state = past or SessionState()
         self._failure = ""
 
     def lines(self, event: AnyEvent) -> list[str]:
         """Return the lines for one event, often none. Events of a resumed session may come again from the start."""
-        apply_and_compact(self.state, event)
+        apply(self.state, event)
         line = self._line(event)
         if line is None:
             return []

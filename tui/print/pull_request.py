@@ -15,7 +15,7 @@ from sessions.applying.before_after import BenchmarkComparison
 from sessions.applying.guarding import Guard
 from sessions.kept_kernels import KeptKernel
 from sessions.state.cases import CaseRow, case_rows
-from sessions.state.speed import attempt_speed, baseline_names, missing_speed
+from sessions.state.speed import baseline_names, missing_speed
 from sessions.store.attempt_commits import code_call
 from suites import Task
 from tui.diagnostics import printable
@@ -79,7 +79,7 @@ def subject(kernel: KeptKernel, task: Task, tuned: TunedChange | None = None) ->
     if tuned is not None:
         return f"Tune {counted(len(tuned.sizes), 'row')} for {task.entry_points[0].name}"
     name = task.entry_points[0].name
-    speed = attempt_speed(kernel.attempt_state) if kernel.attempt_state is not None else None
+    speed = kernel.attempt_state.speed if kernel.attempt_state is not None else None
     if speed is None or not speed.is_gain:
         return f"Replace the kernel of {name}"
     return f"Replace the kernel of {name}: {speed.figure} as fast"

@@ -41,6 +41,7 @@ from tests.support.engine.engines import (
     shared,
 )
 from tests.support.judge.evaluations import correct, failed
+from tests.support.judge.judged_attempts import judge_again
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
@@ -220,11 +221,11 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
 async def test_commit_names_the_baseline_of_its_speedup(tmp_path: Path) -> None:
     _, state, _ = await spread(tmp_path, "correct 1.2")
     attempt = state.attempt("vector_add#1/1")
-    attempt.evaluation = timed("0", 1.25)
+    judge_again(attempt, timed("0", 1.25))
     assert re.search(
         r"^Speedup: 1\.25x\n.*^Against: eager$", attempt_message(attempt), re.MULTILINE | re.DOTALL
     )
-    attempt.evaluation = correct()
+    judge_again(attempt, correct())
     assert "Against" not in attempt_message(attempt)
 
 

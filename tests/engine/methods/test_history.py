@@ -11,10 +11,13 @@ from engine.methods.progress import Progress
 from engine.prompting.judged import JudgedCandidate
 from sessions.events import Orders
 from tests.support.judge.evaluations import correct
+from tests.support.judge.judged_attempts import judged_attempt
 
 
 def ancestor(number: int, speedup: float | None) -> JudgedCandidate:
-    return JudgedCandidate(f"softmax#1/{number}", f"source {number}", "", correct(speedup=speedup))
+    return JudgedCandidate(
+        judged_attempt(correct(speedup=speedup), f"softmax#1/{number}", f"source {number}")
+    )
 
 
 def attempts(history: History) -> list[int]:
@@ -46,18 +49,23 @@ def test_older_attempt_stays_best_within_one_percent(speedup: float) -> None:
 def test_same_source_is_kept_once() -> None:
     history = History()
     history.add(ancestor(1, 1.0))
-    assert history.add(JudgedCandidate("softmax#1/2", "source 1", "again", correct(speedup=1.1))) is False
+    assert (
+        history.add(JudgedCandidate(judged_attempt(correct(speedup=1.1), "softmax#1/2", "source 1"))) is False
+    )
     assert attempts(history) == [1]
 
 
 def test_fewer_requested_bytes_rank_higher_without_timing() -> None:
     history = History()
-    history.add(JudgedCandidate("softmax#1/1", "a", "", correct(requested_bytes=4000)))
-    assert history.add(JudgedCandidate("softmax#1/2", "b", "", correct(requested_bytes=2000))) is True
+    history.add(JudgedCandidate(judged_attempt(correct(requested_bytes=4000), "softmax#1/1", "a")))
+    assert (
+        history.add(JudgedCandidate(judged_attempt(correct(requested_bytes=2000), "softmax#1/2", "b")))
+        is True
+    )
     assert attempts(history) == [1, 2]
 
 
-def test_person_can_pin_a_compressed_candidate() -> None:
+def test_person_can_pin_an_early_candidate() -> None:
     progress = Progress()
     for number in range(1, 10):
         progress.passed(ancestor(number, 1.0 + number / 10))

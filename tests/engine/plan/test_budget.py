@@ -273,7 +273,7 @@ def test_call_of_a_crashed_engine_counts_in_full() -> None:
             EngineStarted(host="here", pid=2, resumed=True),
         ]
     )
-    assert state.lost_tries == [(MODEL, prompt)]
+    assert [(lost.model, lost.messages) for lost in state.lost_tries] == [(MODEL, prompt)]
 
 
 # Attempts and time

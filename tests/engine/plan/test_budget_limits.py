@@ -191,7 +191,7 @@ def test_session_stays_below_its_limits(uses: list[tuple[Use, bool]], tokens: in
         for call in attempt.calls
         if call.finished and call.usage.input_tokens is None
     ]
-    lost = [messages for _, messages in state.lost_tries]
+    lost = [lost.messages for lost in state.lost_tries]
     in_full = sum(longest_prompt(messages) + LONGEST_REPLY for messages in unknown + lost)
     assert state.input_tokens + state.output_tokens + in_full <= tokens
     assert len(state.attempts()) <= attempts

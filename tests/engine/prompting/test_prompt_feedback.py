@@ -27,6 +27,7 @@ from harness.wire.results.evaluation import FullSize, GridFit
 from sessions.events import Message
 from suites import load_task
 from tests.support.judge.assemblies import AMD, with_assembly
+from tests.support.judge.judged_attempts import judge_again
 from tests.support.judge.judged_candidates import failing, passing
 from tui.facts.report.tables.contamination import shown_example
 
@@ -39,7 +40,7 @@ def text(messages: tuple[Message, ...]) -> str:
 
 
 def changed(judged: JudgedCandidate, **fields: object) -> JudgedCandidate:
-    judged.evaluation = msgspec.structs.replace(judged.evaluation, **fields)
+    judge_again(judged.record, msgspec.structs.replace(judged.evaluation, **fields))
     return judged
 
 
@@ -265,7 +266,7 @@ def test_topics_follow_from_the_name_where_the_category_says_little(
 
 
 def compiled(judged: JudgedCandidate, assembly: str) -> JudgedCandidate:
-    judged.evaluation = with_assembly(judged.evaluation, assembly)
+    judge_again(judged.record, with_assembly(judged.evaluation, assembly))
     return judged
 
 
@@ -277,5 +278,5 @@ def test_optimizer_learns_how_the_assembly_of_best_and_latest_differs_from_their
     shown = text(optimize_prompt(SETTING, history=[last, base, best], last=last))
     assert "Compiled code, softmax#1/1 -> softmax#1/2: In fp32 `kernel`: loop at line 5: barriers" in shown
     assert "Compiled code, softmax#1/2 -> softmax#1/3: In fp32 `kernel`: loop at line 5:" in shown
-    best.evaluation = base.evaluation
+    judge_again(best.record, base.evaluation)
     assert "Compiled code" not in text(optimize_prompt(SETTING, history=[base, best], last=best))

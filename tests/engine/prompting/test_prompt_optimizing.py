@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import msgspec
 
 from engine.prompting.baseline_facts import baseline_facts
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Setting, optimize_prompt
 from harness.wire.results.provenance import Provenance
 from tests.support.engine.prompts import SETTING, text
+from tests.support.judge.judged_attempts import judge_again, judged_attempt
 from tests.support.judge.judged_candidates import passing
 
 
@@ -62,7 +63,7 @@ def test_weights_of_cases_and_the_time_weighted_speedup_are_named() -> None:
     )
     messages = optimize_prompt(
         Setting(task, SETTING.targets, device="MI300X"),
-        history=[dataclasses.replace(attempt, evaluation=weighted)],
+        history=[JudgedCandidate(judged_attempt(weighted, attempt.attempt, attempt.source))],
     )
     assert f"by case: `{first.name}` {300 / (2 + len(task.open_cases)):.1f} %, `" in messages[0].content
     assert "the baseline by time-weighted mean" in text(messages)
@@ -102,8 +103,11 @@ def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -
     (row,) = faster_in_one.evaluation.latency
     ragged = msgspec.structs.replace(row, case="fp32-ragged", speedup=2.0)
     slower = msgspec.structs.replace(ragged, speedup=1.4)
-    faster_in_one.evaluation = msgspec.structs.replace(faster_in_one.evaluation, latency=(row, ragged))
-    best.evaluation = msgspec.structs.replace(best.evaluation, latency=(*best.evaluation.latency, slower))
+    judge_again(
+        faster_in_one.record, msgspec.structs.replace(faster_in_one.evaluation, latency=(row, ragged))
+    )
+    latency = (*best.evaluation.latency, slower)
+    judge_again(best.record, msgspec.structs.replace(best.evaluation, latency=latency))
     prompt = text(optimize_prompt(SETTING, history=[faster_in_one, best]))
     assert re.search(r"\| fp32-ragged \| .* \| 2.00x in softmax#1/2 \|", prompt)
     assert "Compose: in fp32-ragged another attempt is faster." in prompt
@@ -117,9 +121,8 @@ def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -
 def test_prompt_has_figures_of_the_best_attempts_provenance_alone() -> None:
     old, new = passing("softmax#1/1", speedup=1.37), passing("softmax#1/2", speedup=1.52)
     for candidate, driver in ((old, "1"), (new, "2")):
-        candidate.evaluation = msgspec.structs.replace(
-            candidate.evaluation, provenance=Provenance(driver=driver)
-        )
+        provenance = Provenance(driver=driver)
+        judge_again(candidate.record, msgspec.structs.replace(candidate.evaluation, provenance=provenance))
     timed = baseline_facts("triton", "# the baseline\n", old.evaluation)
     setting = Setting(SETTING.task, SETTING.targets, device="MI300X", baseline=timed)
     prompt = text(optimize_prompt(setting, history=[old, new]))

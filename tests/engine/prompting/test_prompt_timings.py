@@ -15,6 +15,7 @@ from harness import KernelResources, Latency
 from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from sessions.state.cases import case_rows
 from tests.support.engine.prompts import SETTING, text
+from tests.support.judge.judged_attempts import judge_again
 from tests.support.judge.judged_candidates import passing
 
 CHOSEN = "BLOCK: 128, num_warps: 8, num_ctas: 1, num_stages: 2, maxnreg: None"
@@ -40,7 +41,7 @@ def used(**shares: float) -> Efficiency:
 
 def with_latency(*rows: Latency, **fields: object) -> JudgedCandidate:
     judged = passing(speedup=1.25)
-    judged.evaluation = msgspec.structs.replace(judged.evaluation, latency=rows, **fields)
+    judge_again(judged.record, msgspec.structs.replace(judged.evaluation, latency=rows, **fields))
     return judged
 
 
@@ -160,12 +161,11 @@ def test_cases_without_a_time_are_named() -> None:
 def test_a_case_that_was_not_timed_is_not_called_slower() -> None:
     best = with_latency(timed(), timed(case="narrow", speedup=57.0), timed(case="fp16", speedup=1.5))
     lower = with_latency(timed(), timed(case="fp16", speedup=1.2))
-    lower.attempt = "softmax#1/3"
+    lower.record.attempt = "softmax#1/3"
     words = below_words(lower, best)
     assert words.endswith("; slower in fp16; not timed, and counted as 1.00x, in narrow")
     untimed = optimizer_facts([lower, best], lower, 0, short=False)
     assert untimed["lost_ground"] == "", "it may be a gain"
-    lower.evaluation = msgspec.structs.replace(
-        lower.evaluation, latency=(*lower.evaluation.latency, timed(case="narrow"))
-    )
+    latency = (*lower.evaluation.latency, timed(case="narrow"))
+    judge_again(lower.record, msgspec.structs.replace(lower.evaluation, latency=latency))
     assert optimizer_facts([lower, best], lower, 0, short=False)["lost_ground"] == "It is softmax#1/3."

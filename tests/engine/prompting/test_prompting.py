@@ -35,6 +35,7 @@ from sessions.events import Message
 from suites import Task, Tolerance, load_suite, load_task
 from suites.task import RecordedScript
 from tests.support.engine.prompts import SETTING, text
+from tests.support.judge.judged_attempts import judge_again
 from tests.support.judge.judged_candidates import failing, mismatch, passing
 from tests.support.programs import python
 from tests.support.tasks.packaged_task import write_packaged_task
@@ -440,7 +441,7 @@ def test_candidate_text_is_never_rendered_as_a_template(source: str, strategy: s
     failed = failing(
         source=source + "{{ 1 + 1 }}{% raise %}", strategy=strategy + "{{ x }}", reflection="{% endif %}"
     )
-    failed.evaluation = failing(error=ErrorReport(kind="k", message=message + "{{ y }}")).evaluation
+    judge_again(failed.record, failing(error=ErrorReport(kind="k", message=message + "{{ y }}")).evaluation)
     prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
     assert "{{ 1 + 1 }}{% raise %}" in prompt
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from engine.prompting.figures import roof_words
-from engine.run.stop_rules import is_at_roof, stop_of
+from engine.run.stop_rules import stop_of
 from harness import Evaluation, Verdict
 from harness.hardware.product_tables import find_product
 from harness.stages.timing.efficiency import case_efficiency
@@ -19,11 +19,13 @@ from sessions import Home, fold
 from sessions.events import DecisionMade, EndReason, Origin
 from sessions.settings import StopRules
 from sessions.state.cases import case_rows
+from sessions.state.judged import is_at_roof
 from sessions.state.state import AttemptState
 from suites import load_task
 from suites.task import RecordedScript
 from tests.support.engine.engines import endings, plan, play, scripted_model
 from tests.support.judge.evaluations import correct, failed
+from tests.support.judge.judged_attempts import judge_again, judged_attempt
 from tui.print.narrate import Narrator
 
 NO_GAIN = StopRules(without_gain=2)
@@ -31,17 +33,13 @@ NO_GAIN = StopRules(without_gain=2)
 
 def attempts(*speedups: float | None, origin: Origin = Origin.OPTIMIZE) -> list[AttemptState]:
     """Return correct attempts with these speedups; `None` is a wrong attempt."""
-    return [
-        AttemptState(
-            f"vector_add#1/{number}",
-            number,
-            origin,
-            None,
-            evaluation=failed() if speedup is None else correct(speedup=speedup),
-            judged_seq=number,
-        )
-        for number, speedup in enumerate(speedups, start=1)
-    ]
+    made = []
+    for number, speedup in enumerate(speedups, start=1):
+        evaluation = failed() if speedup is None else correct(speedup=speedup)
+        attempt = judged_attempt(evaluation, f"vector_add#1/{number}")
+        attempt.origin, attempt.judged_seq = origin, number
+        made.append(attempt)
+    return made
 
 
 def case(
@@ -129,14 +127,15 @@ def test_attempts_before_a_new_driver_are_not_compared_with_those_after_it() -> 
     judged = attempts(2.0, 1.5, 1.0)
     for attempt, driver in zip(judged, ("1", "2", "2"), strict=True):
         assert attempt.evaluation is not None
-        attempt.evaluation = msgspec.structs.replace(attempt.evaluation, provenance=Provenance(driver=driver))
+        provenance = Provenance(driver=driver)
+        judge_again(attempt, msgspec.structs.replace(attempt.evaluation, provenance=provenance))
     assert stop_of(NO_GAIN, judged) is None
 
 
 def test_untimed_attempts_meet_no_rule() -> None:
     untimed = attempts(1.0, 1.0, 1.0, 1.0)
     for attempt in untimed:
-        attempt.evaluation = correct()
+        judge_again(attempt, correct())
     rules = StopRules(speedup=0.1, without_gain=1, at_roof=True)
     assert stop_of(rules, untimed) is None
 
@@ -151,7 +150,7 @@ def test_rejected_attempt_meets_no_rule() -> None:
 def test_speedup_that_is_only_an_upper_bound_is_not_reached() -> None:
     made = attempts(5.0)
     upper = msgspec.structs.replace(case(0.5), bound=Bound.AT_MOST)
-    made[0].evaluation = msgspec.structs.replace(correct(speedup=5.0), latency=(upper,))
+    judge_again(made[0], msgspec.structs.replace(correct(speedup=5.0), latency=(upper,)))
     assert stop_of(StopRules(speedup=2.0), made) is None
 
 
@@ -186,7 +185,7 @@ def test_room_counts_by_the_share_of_the_users_time() -> None:
 
 def test_instance_whose_cases_are_all_too_short_ends() -> None:
     made = attempts(1.0)
-    made[0].evaluation = timed(case(0.1, short=True))
+    judge_again(made[0], timed(case(0.1, short=True)))
     stop = stop_of(StopRules(at_roof=True), made)
     assert stop is not None
     assert stop.reason is EndReason.AT_ROOF
@@ -196,13 +195,13 @@ def test_instance_whose_cases_are_all_too_short_ends() -> None:
 def test_rules_read_a_new_evaluation() -> None:
     made = attempts(1.0)
     assert stop_of(StopRules(speedup=2.0), made) is None
-    made[0].evaluation = correct(speedup=2.5)
+    judge_again(made[0], correct(speedup=2.5))
     assert stop_of(StopRules(speedup=2.0), made) is not None
 
 
 def test_rules_that_are_off_end_nothing() -> None:
     made = attempts(9.0, 1.0, 1.0, 1.0)
-    made[0].evaluation = timed(case(0.99))
+    judge_again(made[0], timed(case(0.99)))
     assert stop_of(StopRules(), made) is None
     assert stop_of(StopRules(at_roof=True), made) is not None
 

@@ -10,10 +10,11 @@ import pytest
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import Provenance
-from sessions.events import Origin
+from sessions.state.cases import gain, is_apart
 from sessions.state.figure_words import narrow_ratio, ratio_words
-from sessions.state.speed import Speed, gain, is_apart, missing_speed, speed_of
+from sessions.state.speed import Speed, missing_speed, speed_of
 from sessions.state.state import AttemptState
+from tests.support.judge.judged_attempts import judged_attempt
 from tests.support.sessions import story
 
 
@@ -29,7 +30,7 @@ def timed(*latency: Latency, not_timed: tuple[str, ...] = ()) -> Evaluation:
 
 
 def attempt(evaluation: Evaluation) -> AttemptState:
-    return AttemptState("softmax#1/1", 1, Origin.FRESH, None, evaluation=evaluation)
+    return judged_attempt(evaluation)
 
 
 def speed(*latency: Latency, not_timed: tuple[str, ...] = ()) -> Speed:

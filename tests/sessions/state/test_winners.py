@@ -10,7 +10,6 @@ from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.listing.description import summarise
 from sessions.state.ranking import rank
-from sessions.state.speed import attempt_speed, found_speed
 from sessions.state.state import Confirmation
 from sessions.state.winners import best_of, contenders, place
 from tests.support.sessions import story
@@ -115,17 +114,17 @@ def test_speedup_of_the_exam_replaces_the_first_speedup() -> None:
     exam = msgspec.structs.replace(story.evaluation(Verdict.CORRECT, speedup=1.31), exam=True)
     apply(state, ev.WinnerExamined(attempt="softmax#1/2", evaluation=exam))
     winner = state.attempt("softmax#1/2")
-    found, confirmed = found_speed(winner), attempt_speed(winner)
+    found, confirmed = winner.found_speed, winner.speed
     assert (found.figure, confirmed.figure) == ("1.42x", "1.31x")
     assert best_of(state.attempts()) is winner
     assert place(winner)[1].speedup == rank(exam).speedup
     assert summarise(state).speeds == {"starter/softmax": confirmed}
-    assert found_speed(state.attempt("softmax#1/1")) is None, "it was not timed again"
+    assert state.attempt("softmax#1/1").found_speed is None, "it was not timed again"
 
 
 def test_speedup_of_a_failed_exam_does_not_count() -> None:
     state = state_of((Verdict.CORRECT, 1.42))
     exam = msgspec.structs.replace(story.evaluation(Verdict.WRONG, speedup=1.4), exam=True)
     apply(state, ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
-    speed = attempt_speed(state.attempt("softmax#1/1"))
+    speed = state.attempt("softmax#1/1").speed
     assert speed.figure == "1.42x"

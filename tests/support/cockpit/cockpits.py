@@ -21,10 +21,11 @@ from sessions.home import Home
 from sessions.listing.info import UNKNOWN
 from sessions.settings import RunSettings
 from tests.support.cockpit.pictures import screen_text
+from tests.support.cockpit.stories import read_story
 from tests.support.sessions.journals import SESSION
 from tests.support.waiting import LIMIT_S, check_time
 from tui.cockpit.app import Cockpit
-from tui.cockpit.data.replays import Story, read_story
+from tui.cockpit.data.replays import Story
 from tui.cockpit.data.sources import EventBatch
 from tui.cockpit.desk.doors import Doors
 from tui.cockpit.screens.fleet.fleet import FleetScreen

@@ -19,7 +19,9 @@ from harness import Evaluation, Target, target
 from harness.hardware.product import Product
 from sessions.events import AttemptSwept, Message, Orders, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
+from sessions.state.state import AttemptState
 from suites import load_task
+from tests.support.judge.judged_attempts import judged_attempt
 
 from .engines import ScriptedJudge, answer_of
 
@@ -168,12 +170,12 @@ class ScriptedContext:
         verdict = "correct" if self._verdict == "turned_down" else self._verdict
         return Reply(text=answer_of(verdict, mark), stop_reason=cut_at(9) if verdict == "endless" else "end")
 
-    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> AttemptState:
         """See `Context`."""
         self._attempt.unusable = unusable
         evaluation = await self.world.judge.evaluate(source, self.task, on_stage=_ignore)
         self._attempt.evaluation = evaluation
-        return evaluation
+        return judged_attempt(evaluation, self._attempt.name, source, strategy)
 
     async def review(self, best: Evaluation | None = None) -> Review:
         """See `Context`."""

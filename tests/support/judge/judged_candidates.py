@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from engine.prompting.judged import JudgedCandidate
-from harness import STAGES, ErrorReport, KernelResources, Latency, Mismatch, Outcome, Verdict
+from harness import STAGES, ErrorReport, Evaluation, KernelResources, Latency, Mismatch, Outcome, Verdict
 from harness.wire.results.evaluation import FullSize
 from tests.support.judge.evaluations import judged, traffic
+from tests.support.judge.judged_attempts import judged_attempt
 
 SOURCE = "import triton\n\n\ndef softmax(x):\n    return x\n"
+
+
+def _candidate(attempt: str, evaluation: Evaluation, fields: dict[str, str]) -> JudgedCandidate:
+    source, strategy = fields.pop("source", SOURCE), fields.pop("strategy", "One row a program.")
+    return JudgedCandidate(judged_attempt(evaluation, attempt, source, strategy), **fields)
 
 
 def failing(
@@ -23,9 +29,7 @@ def failing(
         kind="exception", message="words of the judge", trace="Traceback of kernel.py", line=5
     )
     evaluation = judged(verdict, STAGES.index(stage), error=report)
-    return JudgedCandidate(
-        attempt, evaluation=evaluation, **({"source": SOURCE, "strategy": "One row a program."} | fields)
-    )
+    return _candidate(attempt, evaluation, fields)
 
 
 def mismatch(**changes: object) -> Mismatch:
@@ -81,6 +85,4 @@ def passing(
         ),
         full_sizes=(FullSize("fp32", {"rows": 8192, "columns": 8192}, 536_870_912, is_long=True),),
     )  # fmt: skip
-    return JudgedCandidate(
-        attempt, evaluation=evaluation, **({"source": SOURCE, "strategy": "One row a program."} | fields)
-    )
+    return _candidate(attempt, evaluation, fields)

@@ -8,8 +8,8 @@ from harness import Verdict
 from sessions.events import AnyEvent, InstanceStarted
 from sessions.state.folding import fold
 from tests.support.cockpit.cockpits import USUAL, live, until
+from tests.support.cockpit.stories import read_story
 from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, correct
-from tui.cockpit.data.replays import read_story
 from tui.cockpit.desk.messages import OpenLatency
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.latency.latency import LatencyScreen

@@ -11,11 +11,12 @@ from sessions import events as ev
 from sessions.state.folding import fold
 from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, on_fleet, replayed, until
 from tests.support.cockpit.pictures import picture
+from tests.support.cockpit.stories import open_story
 from tests.support.sessions import fleets, story
 from tests.support.sessions.journals import SESSION, EventLog
 from tests.support.waiting import LIMIT_S
 from tui.cockpit.app import Cockpit
-from tui.cockpit.data.replays import Story, open_story
+from tui.cockpit.data.replays import Story
 from tui.cockpit.data.sources import TailHealth
 from tui.cockpit.data.steps import steps_of
 from tui.cockpit.screens.agent.agent import AgentScreen

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.cockpit.cockpits import USUAL, at_home, until
+from tests.support.cockpit.stories import read_story
 from tests.support.sessions.journals import finished
-from tui.cockpit.data.collecting import many_objects_stay
-from tui.cockpit.data.replays import Story, read_story
+from tui.cockpit.data.replays import Story
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
@@ -48,11 +48,9 @@ async def test_late_load_does_not_replace_the_session_that_was_opened_after_it(
         assert app.feed.session == "fast"
 
 
-@pytest.mark.usefixtures("real_freezing")
 async def test_closed_session_leaves_neither_screens_nor_a_replay() -> None:
     def load(name: str) -> Story:
-        with many_objects_stay():
-            return read_story(name, finished())
+        return read_story(name, finished())
 
     app = at_home(list, load=load)
     async with app.run_test(size=USUAL) as pilot:

@@ -8,10 +8,10 @@ import pytest
 from engine.prompting.figures import achieved
 from harness import Basis, Evaluation, Fact, Latency, Margin
 from sessions import fold
-from sessions.events import Origin, WinnerMeasured
-from sessions.state.state import AttemptState
+from sessions.events import WinnerMeasured
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.judge.evaluations import correct, failed
+from tests.support.judge.judged_attempts import examine, judged_attempt
 from tests.support.sessions.journals import RIGHT_SOURCE, EventLog
 from tui.facts.evaluation.certainty import (
     confirmed_words,
@@ -141,9 +141,9 @@ def test_speedup_of_partly_timed_kernel_names_its_cases_on_every_page() -> None:
 
 
 def test_speed_found_stands_beside_the_confirmed_one_only_over_the_same_cases() -> None:
-    attempt = AttemptState("vector_add#1/1", 1, Origin.FRESH, None, evaluation=correct(speedup=5.56))
-    attempt.exam = msgspec.structs.replace(correct(speedup=5.4), exam=True)
+    attempt = judged_attempt(correct(speedup=5.56), "vector_add#1/1")
+    examine(attempt, msgspec.structs.replace(correct(speedup=5.4), exam=True))
     assert speed_words(attempt) == "found 5.56x, confirmed 5.40x"
-    attempt.exam = msgspec.structs.replace(in_part(), exam=True)
+    examine(attempt, msgspec.structs.replace(in_part(), exam=True))
     assert speed_words(attempt).startswith("confirmed 1.00x")
     assert exam_sentence(attempt, None).startswith("confirmed by exam: confirmed 1.00x")

@@ -15,10 +15,11 @@ from textual.widgets._toast import Toast
 from sessions.events import AnyEvent, AttemptJudged, SessionStarted
 from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, at_home, live, replayed, until
 from tests.support.cockpit.pictures import picture
+from tests.support.cockpit.stories import read_story
 from tests.support.sessions.journals import SESSION
 from tests.support.sessions.measured_sessions import measured
 from tui.cockpit.app import Cockpit
-from tui.cockpit.data.replays import Story, read_story
+from tui.cockpit.data.replays import Story
 from tui.cockpit.desk.messages import OpenReport
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen

@@ -9,10 +9,11 @@ from harness import Verdict
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import InstanceState, SessionState
+from tests.support.cockpit.stories import read_story
 from tests.support.sessions import fleets, story
 from tests.support.sessions.journals import EventLog
 from tui.cockpit.data.feed import Feed
-from tui.cockpit.data.replays import Replay, read_story
+from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.sources import EventBatch, LiveTail, TailHealth
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
 from tui.cockpit.screens.agent.agent_head import head_line, head_tail

@@ -10,7 +10,6 @@ from harness import ErrorReport, Evaluation, Latency, Outcome
 from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from sessions import events as ev
 from sessions.state.folding import fold
-from sessions.state.speed import attempt_speed
 from sessions.state.state import SessionState
 from tests.support.cockpit.cockpits import NARROW, RecordingDecider, live, until
 from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, correct, wrong
@@ -172,7 +171,7 @@ def test_times_are_those_of_the_exam_where_the_speedup_is_the_exams() -> None:
     log.attempt(ATTEMPT, RIGHT_SOURCE, evaluated("2"))
     log.exam(ATTEMPT, msgspec.structs.replace(evaluated("0", later=1.5), exam=True))
     state, timings = of(log.events)
-    speed = attempt_speed(state.attempt(ATTEMPT))
+    speed = state.attempt(ATTEMPT).speed
     assert speed.words in text(title_lines(state.attempt(ATTEMPT), 200))
     assert "speedup: GPU0" in text(caption_lines(timings, Shown.TIME, 200, ()))
     row = table(timings)["fp32"]

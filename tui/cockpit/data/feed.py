@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from sessions.events import ReplyPiece
-from sessions.state.folding import apply, apply_and_compact
+from sessions.state.folding import apply
 from sessions.state.state import SessionState
-from tui.cockpit.data.collecting import objects_stay
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.sources import EventSource, LiveTail
 from tui.facts.instance import FactsCache
 
 EVERYTHING = "*"
 """Dirty key that stands for all of them."""
-MANY_EVENTS = 1000
-"""So many events at once are a part of the journal of a running session that was opened late."""
 
 
 class Feed:
@@ -48,18 +45,15 @@ class Feed:
             self.facts = FactsCache()
             return frozenset((EVERYTHING,))
         dirty: set[str] = set()
-        # A replay has all events in memory anyway.
-        take = apply_and_compact if self.replay is None else apply
+        self.state.journal = batch.journal
         for event in batch.events:
-            keys = take(self.state, event)
+            keys = apply(self.state, event)
             if isinstance(event, ReplyPiece):
                 for key in keys:
                     self.facts.hear(key)
             else:
                 self.facts.forget(keys)
             dirty |= keys
-        if len(batch.events) >= MANY_EVENTS:
-            objects_stay()
         return frozenset(dirty)
 
     @property

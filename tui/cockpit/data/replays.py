@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.journal.codec import Skipped
+from sessions.journal.reader import JournalReader
 from sessions.state.copying import copy_state
 from sessions.state.folding import apply
 from sessions.state.state import SessionState
@@ -30,14 +32,14 @@ EVERY = 2500
 class Checkpoints:
     """Folds a session's events from the first to the last, and jumps to any of them afterwards."""
 
-    def __init__(self, events: Sequence[AnyEvent | Skipped]) -> None:
+    def __init__(self, events: JournalReader) -> None:
         self._events = events
         self._counts = [0]
-        self._states = [SessionState()]
+        self._states = [SessionState(journal=events)]
 
     def build(self) -> Iterator[tuple[int, AnyEvent | Skipped, SessionState]]:
         """Fold all events and keep copies; yields after each folded event: the count so far, the event, the state."""
-        state = SessionState()
+        state = copy_state(self._states[0])
         for start in range(0, len(self._events), EVERY):
             stop = min(start + EVERY, len(self._events))
             for place in range(start, stop):
@@ -75,11 +77,11 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A session's events, ready to be played; made by `open_story`, and by `read_story` with its marks."""
+    """A session's events, ready to be played; made by `open_story`. The events stay on the disk."""
 
     session: str
-    events: tuple[AnyEvent | Skipped, ...]
-    offsets: tuple[float, ...]
+    events: JournalReader
+    offsets: Sequence[float]
     """Seconds from the session's start to each event, long silences cut."""
     marks: Marks
     checkpoints: Checkpoints
@@ -98,12 +100,10 @@ class Story:
     def with_marks(self) -> Story:
         """Return the story with the places worth jumping to; folds all events once, which also makes jumps fast."""
         checkpoints = Checkpoints(self.events)
-        marks = _marks(checkpoints)
+        marks, landmarks = _marks(checkpoints)
         duration_s = self.duration_s or 1.0
-        landmarks = tuple(
-            (sign, self.offsets[mark - 1] / duration_s) for sign, mark in _landmarks(self.events, marks)
-        )
-        return replace(self, marks=marks, checkpoints=checkpoints, landmarks=landmarks)
+        moments = tuple((sign, self.offsets[mark - 1] / duration_s) for sign, mark in landmarks)
+        return replace(self, marks=marks, checkpoints=checkpoints, landmarks=moments)
 
     def state_after(self, count: int) -> SessionState:
         """The state after the first `count` events, the same that folding each of them gives."""
@@ -111,34 +111,38 @@ class Story:
 
 
 def open_story(
-    session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = (), is_whole: bool = True
+    session: str, journal: JournalReader, *, mark: tuple[int, ...] = (), most_bytes: int | None = None
 ) -> Story:
-    """Return the story of a session's events without its marks: it can be played at once."""
-    known = tuple(events)
-    return Story(session, known, tuple(_offsets(known)), Marks(), Checkpoints(known), mark, is_whole)
+    """Return the story of a journal, or of about so many bytes of its beginning, without its marks: it can be played at once."""
+    offsets = array("d", _offsets(journal.scan(most_bytes)))
+    is_whole = journal.size >= journal.file.size
+    return Story(session, journal, offsets, Marks(), Checkpoints(journal), mark, is_whole)
 
 
-def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
-    """Return the story of a session's events with its marks."""
-    return open_story(session, events, mark=mark).with_marks()
-
-
-def _offsets(events: Iterable[AnyEvent | Skipped]) -> Iterator[float]:
+def _offsets(walls: Iterable[float]) -> Iterator[float]:
     offset, last_wall = 0.0, None
-    for event in events:
-        wall = getattr(event, "wall", None)
+    for wall in walls:
         if wall:
             offset += min(max(wall - last_wall, 0.0), LONGEST_GAP_S) if last_wall is not None else 0.0
             last_wall = wall
         yield offset
 
 
-def _marks(checkpoints: Checkpoints) -> Marks:
+Landmark = tuple[str, int]
+"""Sign on the time line, and the count of events right after its moment."""
+
+
+def _marks(checkpoints: Checkpoints) -> tuple[Marks, list[Landmark]]:
+    """Fold all events; returns the marks and the landmarks, see `Story`.
+
+    Landmarks are verdicts by letter, correct ones first; then what became best, `*`; then what a person did: `+`, `x`, `u`
+    undone.
+    """
     attempts: list[int] = []
-    verdicts: list[int] = []
     failures: list[int] = []
     bests: list[int] = []
-    decisions: list[int] = []
+    verdicts: list[Landmark] = []
+    decisions: list[Landmark] = []
     best: dict[str, str | None] = {}
     """Best attempt so far, by instance."""
     for mark, event, state in checkpoints.build():
@@ -149,11 +153,14 @@ def _marks(checkpoints: Checkpoints) -> Marks:
                 key = event.attempt.rpartition("/")[0]
                 before = best.get(key)
                 now = best[key] = state.instances[key].best if key in state.instances else None
-                if isinstance(event, DecisionMade | DecisionUndone):
-                    decisions.append(mark)
+                if isinstance(event, DecisionMade):
+                    decisions.append((ACCEPTED if event.accepted else REJECTED, mark))
+                    continue
+                if isinstance(event, DecisionUndone):
+                    decisions.append(("u", mark))
                     continue
                 if isinstance(event, AttemptJudged):
-                    verdicts.append(mark)
+                    verdicts.append((vocabulary.letter(event.evaluation.verdict), mark))
                     if event.evaluation.verdict.is_failure:
                         failures.append(mark)
                 # An exam that is failed makes another attempt the best.
@@ -161,21 +168,15 @@ def _marks(checkpoints: Checkpoints) -> Marks:
                     bests.append(mark)
             case _:
                 pass
-    return Marks(tuple(attempts), tuple(verdicts), tuple(failures), tuple(bests), tuple(decisions))
-
-
-def _landmarks(events: Sequence[AnyEvent | Skipped], marks: Marks) -> Iterator[tuple[str, int]]:
-    """Verdicts by letter, correct ones first; then what became best, `*`; then what a person did: `+`, `x`, `u` undone."""
-    verdicts = [
-        (vocabulary.letter(event.evaluation.verdict), mark)
-        for mark in marks.verdicts
-        if isinstance(event := events[mark - 1], AttemptJudged)
-    ]
-    yield from sorted(verdicts, key=lambda each: each[0] != vocabulary.letter(Verdict.CORRECT))
-    yield from (("*", mark) for mark in marks.bests)
-    for mark in marks.decisions:
-        event = events[mark - 1]
-        yield (ACCEPTED if event.accepted else REJECTED) if isinstance(event, DecisionMade) else "u", mark
+    marks = Marks(
+        tuple(attempts),
+        tuple(mark for _, mark in verdicts),
+        tuple(failures),
+        tuple(bests),
+        tuple(mark for _, mark in decisions),
+    )
+    verdicts.sort(key=lambda verdict: verdict[0] != vocabulary.letter(Verdict.CORRECT))
+    return marks, [*verdicts, *(("*", mark) for mark in bests), *decisions]
 
 
 class Replay:
@@ -229,7 +230,7 @@ class Replay:
         if self.position == shown:
             return EventBatch()
         if shown < self.position <= shown + MOST_EVENTS:
-            return EventBatch(self.story.events[shown : self.position])
+            return EventBatch(self.story.events[shown : self.position], journal=self.story.events)
         return EventBatch(state=self.story.state_after(self.position))
 
     def toggle(self) -> None:

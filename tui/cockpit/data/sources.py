@@ -17,6 +17,7 @@ from sessions.events import AnyEvent
 from sessions.home import Home
 from sessions.journal.codec import Skipped
 from sessions.journal.journal import JournalTail
+from sessions.journal.reader import JournalReader
 from sessions.state.state import SessionState
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class EventBatch(NamedTuple):
     events: Sequence[AnyEvent | Skipped] = ()
     state: SessionState | None = None
     """A whole other state to go on from, after a jump."""
+    journal: JournalReader | None = None
+    """Reads the events again."""
 
 
 class EventSource(Protocol):
@@ -88,6 +91,7 @@ class LiveTail:
         self._engine = engine
         self._queue: deque[AnyEvent | Skipped] = deque()
         self._stop = threading.Event()
+        self._reader: JournalReader | None = None
         self._last_seq = 0
         self._thread: threading.Thread | None = None
         self.health = TailHealth(self._is_starting or home.files(session).running, starting=self._is_starting)
@@ -116,7 +120,7 @@ class LiveTail:
         taken: list[AnyEvent | Skipped] = []
         while self._queue and len(taken) < MOST_EVENTS:
             taken.append(self._queue.popleft())
-        return EventBatch(taken)
+        return EventBatch(taken, journal=self._reader)
 
     def close(self) -> None:
         """Stop reading; does not wait for the thread, which a slow file system may hold."""
@@ -150,6 +154,7 @@ class LiveTail:
         """Read what is new; a long journal in portions, so that its events are never in memory all at once."""
         while not self._stop.is_set():
             events = tail.read_new(most_bytes=PORTION_BYTES)
+            self._reader = tail.reader
             self._put(events, tail.skipped)
             if not events:
                 return

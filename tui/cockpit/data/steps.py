@@ -11,7 +11,6 @@ from harness import Evaluation, Verdict
 from sessions.events import Role
 from sessions.names import stage_word
 from sessions.state.findings import findings_of
-from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, CallState
 from tui.cockpit.draw.lines import clean
 from tui.facts import vocabulary
@@ -97,7 +96,7 @@ def _call_facts(call: CallState) -> str:
     if call.cost_usd is not None:
         parts.append(vocabulary.money(call.cost_usd))
     if call.live:
-        parts.append("writing" if call.reasoning_words or call.text_words else "waits for the model")
+        parts.append("writing" if call.streamed else "waits for the model")
     parts += [call.model, served_as(call)]
     if call.own_temperature:
         parts.append("its own temperature")
@@ -165,7 +164,7 @@ def sweep_text(attempt: AttemptState) -> str:
 def _verdict_words(attempt: AttemptState, evaluation: Evaluation) -> tuple[str, str]:
     if evaluation.verdict is not Verdict.CORRECT:
         return vocabulary.words(evaluation.verdict), verdict_style(evaluation.verdict)
-    speed = attempt_speed(attempt)
+    speed = attempt.speed
     words = "correct, no speedup" if speed is None else f"correct, {speed.figure}"
     if findings := findings_of(attempt):
         return f"{words}, {vocabulary.counted(len(findings), 'finding')}", "warn"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from engine.errors import UsageProblem
 from engine.keys import environment_with_keys
 from sessions.home import Home
-from tui.cockpit.data.collecting import many_objects_stay
 from tui.cockpit.data.replays import Story, open_story
 from tui.cockpit.data.sources import PORTION_BYTES, EventSource, LiveTail
 from tui.facts.node_facts import NodeFacts, read_node
@@ -64,14 +63,10 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
         return SessionList(home)
 
     def load_story(session: str, most_bytes: int | None = None) -> Story:
-        from sessions.catalog import journal_of
+        from sessions.catalog import open_reader
 
         mark = home.session_mark(session)
-        with many_objects_stay():
-            journal = journal_of(home, session, most_bytes=most_bytes)
-            # Skipped lines come last, so the beginning of a journal is the beginning of its story without them.
-            events = journal.events if journal.is_cut else [*journal.events, *journal.skipped]
-            return open_story(session, events, mark=mark, is_whole=not journal.is_cut)
+        return open_story(session, open_reader(home, session), mark=mark, most_bytes=most_bytes)
 
     def load_beginning(session: str) -> Story:
         return load_story(session, PORTION_BYTES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Verdict
-from sessions.state.speed import baseline_names, timed_evaluation
+from sessions.state.speed import baseline_names
 from sessions.state.state import SessionState
 from sessions.state.winners import confirmed_tasks
 from tui.cockpit.data.feed import Feed
@@ -121,7 +121,7 @@ def _against(state: SessionState, facts: Sequence[InstanceFacts]) -> str:
     if state.started is not None and state.started.against:
         return f"against {state.started.against}"
     bests = [instance.best for instance in facts if instance.best is not None]
-    names = baseline_names(*map(timed_evaluation, bests))
+    names = baseline_names(*(best.timed_evaluation for best in bests))
     if not names:
         return ""
     return "against the tasks' baselines" if "," in names else f"against {names}"

@@ -30,8 +30,7 @@ from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.gpus.capacity import RECORDED_CASE_BYTES
 from harness.recording.original import check_definition
-from sessions import fold
-from sessions.catalog import Standing, journal_of
+from sessions.catalog import Standing, session_state
 from sessions.home import Home, home_from
 from sessions.metrics.accuracy import mean_pass_at_k
 from suites import public_suite_names
@@ -174,7 +173,7 @@ def _judge_as_session(
             say(f"{len(able)} of {len(able)} have a result already; --again judges them again")
         session = plan.session if earlier is None else earlier.name
         code = begin(plan, home) if earlier is None else go_on(home, session)
-        state = fold(journal_of(home, session).events)
+        state = session_state(home, session)
         verdicts = session_results(state, {sample.public.id: sample.public for sample in able})
         judged = {(result.task, result.sample): result for result in verdicts}
     for sample in samples:

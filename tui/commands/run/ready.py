@@ -8,7 +8,8 @@ from contextlib import suppress
 from engine.plan.job import read_plan
 from engine.plan.plan import SessionPlan
 from engine.process.launch import prepare_checked, resume
-from sessions.catalog import journal_of
+from sessions import SessionState
+from sessions.catalog import session_state
 from sessions.errors import NothingToResume
 from sessions.events import AnyEvent, AttemptJudged, EngineStopped, InstanceFinished, Notice
 from sessions.home import Home
@@ -38,8 +39,8 @@ def go_on(home: Home, session: str) -> ExitCode:
 
 def _follow(home: Home, session: str) -> ExitCode:
     plan = read_plan(home.files(session))
-    printer = VerdictPrinter(sum(map(len, plan.candidates.values())) if plan is not None else 0)
-    printer.prime(journal_of(home, session).events)
+    candidates = sum(map(len, plan.candidates.values())) if plan is not None else 0
+    printer = VerdictPrinter(candidates, session_state(home, session))
     if printer.state.finished:
         return ExitCode.DONE
     try:
@@ -53,8 +54,8 @@ def _follow(home: Home, session: str) -> ExitCode:
 class VerdictPrinter(EventPrinter):
     """Folds events, and prints verdicts and failures of the judge on standard error."""
 
-    def __init__(self, candidates: int) -> None:
-        super().__init__(as_json=False)
+    def __init__(self, candidates: int, past: SessionState) -> None:
+        super().__init__(past, as_json=False)
         self._candidates = candidates
 
     def take(self, event: AnyEvent) -> None:

@@ -20,8 +20,8 @@ from engine.predictions.results import WAVEDECK, PredictionResult
 from harness.node.selection import wait_for_devices
 from harness.recording.original import DEFINITIONS
 from harness.wire.results.evaluation import Verdict
-from sessions import SessionState, fold
-from sessions.catalog import find_sessions, journal_of
+from sessions import SessionState
+from sessions.catalog import find_sessions, session_state
 from sessions.home import Home, home_from
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState
@@ -92,12 +92,12 @@ def _rejudge(
     home: Home, name: str, protocol: str, which: str, settings: RunPlan, *, as_json: bool
 ) -> ExitCode:
     """Judge the attempts of a session again, print the comparison, and return the exit code."""
-    state = fold(journal_of(home, name).events)
+    state = session_state(home, name)
     if state.started is None:
         raise Complaint(f"session {name} has no first event, so its settings are not known")
     if source := state.started.options.rejudges:
         code, again = go_on(home, name), name
-        state = fold(journal_of(home, source).events)
+        state = session_state(home, source)
     else:
         attempts = chosen(state, which)
         if not attempts:
@@ -113,7 +113,7 @@ def _rejudge(
     if code is not ExitCode.DONE:
         say(f"{again} is not finished; this judges the rest and compares: wavedeck rejudge {again}")
         return code
-    rechecked = compare_sessions(state, fold(journal_of(home, again).events))
+    rechecked = compare_sessions(state, session_state(home, again))
     if as_json:
         emit_json(rejudge_document(again, source, rechecked))
     else:

@@ -28,7 +28,7 @@ def resume_command(session: str, *, headless: bool, as_json: bool, trusts: bool)
     home, name = opened
     prepare_home(home)
     ask_for_trust(home, name, trusts=trusts)
-    past = opened.journal.events
+    past = opened.state
     resume(home, name)
     if interactive(os.environ) and not headless and not as_json:
         from tui.commands.watch.cockpit import open_cockpit

@@ -20,7 +20,8 @@ from engine.plan.plan import SessionPlan, resolve
 from engine.plan.request import RunPlan
 from engine.process.launch import resume, start
 from harness import HarnessError
-from sessions.catalog import SessionInfo, Standing, journal_of, list_sessions, study_sessions
+from sessions import SessionState
+from sessions.catalog import SessionInfo, Standing, list_sessions, session_state, study_sessions
 from sessions.errors import NothingToResume, SessionsError
 from sessions.events import AnyEvent, CallFailed, EngineStopped, InstanceFinished, Notice
 from sessions.files import locked
@@ -294,8 +295,7 @@ class StudyRun:
             return True
         place = f"cell {number} of {len(self.study.cells)}"
         say(f"{place}, {method_words(plan.method, plan.options)}; watch it with: wavedeck attach {session}")
-        printer = CellPrinter(number)
-        printer.prime(() if is_new else journal_of(self.home, session).events)
+        printer = CellPrinter(number, None if is_new else session_state(self.home, session))
         try:
             ending = asyncio.run(follow(self.home, session, printer, stoppable=True))
         except KeyboardInterrupt:
@@ -345,8 +345,8 @@ class StudyRun:
 class CellPrinter(EventPrinter):
     """Folds a cell's events and prints the ends of instances and the failures on standard error."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(as_json=False)
+    def __init__(self, number: int, past: SessionState | None) -> None:
+        super().__init__(past, as_json=False)
         self._number = number
 
     def take(self, event: AnyEvent) -> None:

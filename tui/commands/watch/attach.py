@@ -7,8 +7,7 @@ import os
 
 import click
 
-from sessions import fold
-from sessions.catalog import find_session, journal_of
+from sessions.catalog import find_session, session_state
 from sessions.home import Home, home_from
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, ExitCode
@@ -46,7 +45,7 @@ def running_session(home: Home, wanted: str | None) -> str:
     name = find_session(home, wanted)
     if not home.files(name).running:
         is_stored = home.files(name).stored
-        finished = is_stored and fold(journal_of(home, name).events).finished
+        finished = is_stored and session_state(home, name).finished
         action = "see it" if finished else "go on"
         raise Complaint(
             f"session {name} is not running; {action} with `{next_command(name, finished=finished)}`"

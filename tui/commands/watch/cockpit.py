@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sessions import Home, fold
+from sessions import Home
 from sessions.home import home_from
 from tui.cockpit.running import run_cockpit
 from tui.config import load
@@ -74,7 +74,7 @@ def open_cockpit(
 def ended(home: Home, session: str) -> str:
     """Return the summary of a session that ended in the cockpit, and the next command."""
     # Imported here: the cockpit starts without git.
-    from sessions.catalog import journal_of
+    from sessions.catalog import session_state
 
-    state = fold(journal_of(home, session).events)
+    state = session_state(home, session)
     return f"{summary(state)}\n{next_line(next_command(session, finished=state.finished))}"

@@ -8,7 +8,7 @@ import click
 
 from sessions import JournalTail, SessionState
 from sessions.listing.skimming import DETAILS
-from sessions.state.folding import apply_and_compact
+from sessions.state.folding import apply
 from tui.commands.opening import open_session
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
@@ -43,9 +43,11 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
         while True:
             # Check the lock before reading: then no event of an engine that released the lock is lost.
             running = home.files(name).running
-            for event in tail.read_new():
+            new_events = tail.read_new()
+            state.journal = tail.reader
+            for event in new_events:
                 if not isinstance(event, DETAILS):
-                    apply_and_compact(state, event)
+                    apply(state, event)
             waiting = [attempt.attempt for attempt in state.attempts() if attempt.waiting]
             if goal == "review" and waiting and running:
                 emit("\n".join(waiting))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from harness import Evaluation, Margin, Verdict
 from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of
-from sessions.state.speed import attempt_speed, baseline_names, found_speed, is_timed_again
+from sessions.state.speed import baseline_names
 from sessions.state.state import AttemptState, Confirmation, InstanceState
 from tui.facts.tables import Column, Field, Number, Table, table_of
 from tui.facts.vocabulary import UNKNOWN, words
@@ -83,7 +83,7 @@ def exam_of(attempt: AttemptState, instance: InstanceState | None) -> ExamWords 
     if attempt.examining is not None:
         return ExamWords(word, "exam runs", stage_word(attempt.examining), "busy")
     if exam is not None and attempt.confirmation is Confirmation.CONFIRMED:
-        figures = (tolerance_words(exam), speed_words(attempt) if is_timed_again(attempt) else "")
+        figures = (tolerance_words(exam), speed_words(attempt) if attempt.is_timed_again else "")
         return ExamWords(word, "confirmed by exam", "; ".join(filter(None, figures)), "")
     if exam is not None and attempt.confirmation is Confirmation.NOT_CONFIRMED:
         why = exam.error.first_line if exam.error is not None else "it failed"
@@ -130,10 +130,10 @@ def certainty_words(attempt: AttemptState, instance: InstanceState | None) -> st
 
 def speed_words(attempt: AttemptState) -> str:
     """Return `1.42x [1.38, 1.45]`, or `found 1.42x, confirmed 1.31x` if the exam timed it again; empty if not timed."""
-    speed, found = attempt_speed(attempt), found_speed(attempt)
+    speed, found = attempt.speed, attempt.found_speed
     if speed is None:
         return ""
-    if not is_timed_again(attempt):
+    if not attempt.is_timed_again:
         return speed.words
     return f"found {found.figure}, confirmed {speed}" if found is not None else f"confirmed {speed}"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness import Evaluation, Verdict
 from sessions.events import WinnerMeasured
 from sessions.state.cases import case_rows
-from sessions.state.speed import are_comparable, speed_of, timed_evaluation
+from sessions.state.speed import are_comparable, speed_of
 from sessions.state.state import AttemptState
 from tui.facts.tables import Table
 from tui.facts.vocabulary import UNKNOWN
@@ -39,7 +39,7 @@ def sorted_by_device(spread: Sequence[WinnerMeasured]) -> list[WinnerMeasured]:
 
 def comparable_spread(attempt: AttemptState) -> tuple[list[WinnerMeasured], str]:
     """Return the measurements that are compared with the attempt's own times, and a clause about the others."""
-    own = timed_evaluation(attempt)
+    own = attempt.timed_evaluation
     spread = sorted_by_device(attempt.spread)
     beside = [measured for measured in spread if are_comparable(measured.evaluation, own)]
     apart = ", ".join(measured.device for measured in spread if measured not in beside)

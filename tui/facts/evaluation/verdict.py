@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
 from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of, located
-from sessions.state.speed import missing_speed, speed_of, timed_evaluation
+from sessions.state.speed import missing_speed, speed_of
 from sessions.state.state import AttemptState, InstanceState
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Table, named_values
@@ -92,7 +92,7 @@ def _before_verdict(attempt: AttemptState) -> list[Cell]:
 def _correct(
     attempt: AttemptState, evaluation: Evaluation, instance: InstanceState | None
 ) -> tuple[list[Cell], list[Cell]]:
-    timed = timed_evaluation(attempt) or evaluation
+    timed = attempt.timed_evaluation or evaluation
     findings, exam = findings_of(attempt), exam_of(attempt, instance)
     verdict = Cell("correct", "bold")
     if findings:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from harness import Verdict
 from harness.wire.results.ratios import TIE
 from sessions.names import split_attempt
+from sessions.state.cases import gain, is_apart
 from sessions.state.findings import finding_words, findings_of
-from sessions.state.speed import Speed, attempt_speed, gain, is_apart
+from sessions.state.speed import Speed
 from sessions.state.state import AttemptState, SessionState
 from sessions.state.winners import accepted_attempt
 from suites.source.python_source import source_lines
@@ -63,7 +64,7 @@ def changes_of(state: SessionState) -> Iterator[BaseChange]:
         best = instance.best_correct
         for attempt in instance.attempts:
             base = attempts.get(attempt.base or "")
-            yield BaseChange(attempt, base, attempt is best, attempt_speed(attempt))
+            yield BaseChange(attempt, base, attempt is best, attempt.speed)
 
 
 @lru_cache(COUNTED)

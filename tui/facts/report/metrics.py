@@ -18,7 +18,7 @@ from sessions.metrics.accuracy import (
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.metrics.selection import grouped
 from sessions.metrics.speedup import fast_p, speedup_geomean, speedup_mean, speedup_sign
-from sessions.state.speed import attempt_speed, baseline_names
+from sessions.state.speed import baseline_names
 from sessions.state.winners import bests_by_task, confirmed_tasks
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.settings_words import option_words
@@ -121,7 +121,7 @@ def _metrics(
         best_attempt=best.attempt if best else None,
         best_verdict=str(best.verdict) if best else None,
         best_exam=str(best.confirmation) if best and solved else None,
-        best_speedup=speed.value if best and (speed := attempt_speed(best)) else None,
+        best_speedup=speed.value if best and (speed := best.speed) else None,
         against=baseline_names(*(attempt.evaluation for attempt in attempts)),
         best_spread=by_gpu_words(best) if best and solved else "",
         call_accuracy=call_accuracy(rows),

@@ -9,7 +9,7 @@ from harness import Evaluation, Verdict
 from harness.wire.device import is_cpu
 from sessions.names import split_attempt
 from sessions.state.cases import CaseRow, attempt_cases
-from sessions.state.speed import Speed, attempt_speed, fastest_first, timed_evaluation
+from sessions.state.speed import Speed, fastest_first
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.tally import Tally, tally
 from sessions.state.winners import accepted_attempt, bests_by_task
@@ -122,12 +122,12 @@ def _winners(state: SessionState, bests: dict[str, AttemptState]) -> list[Winner
     session = state.started.session if state.started else ""
     winners = []
     for task, best in bests.items():
-        evaluation = timed_evaluation(best)
+        evaluation = best.timed_evaluation
         if best.verdict is Verdict.CORRECT and evaluation is not None:
             branch = f"{session}/{task}/{state.instances[split_attempt(best.attempt).instance].instance}"
             chosen = accepted_attempt(state, task)
             cases = tuple(attempt_cases(best))
-            winners.append(Winner(task, best, evaluation, cases, attempt_speed(best), chosen, branch))
+            winners.append(Winner(task, best, evaluation, cases, best.speed, chosen, branch))
     return fastest_first(winners, lambda winner: winner.speed)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sessions.names import short_task
 from sessions.state.figure_words import interval_words
 from sessions.state.findings import finding_words, findings_of
-from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, missing_speed
+from sessions.state.speed import MIXED, Speed, baseline_names, missing_speed
 from sessions.state.state import Confirmation
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import traffic_words
@@ -113,7 +113,7 @@ WINNERS: tuple[Field[Winner], ...] = (
     Field(Column("exam", 12, 12), _exam),
     Field(Column("decision", 14, 30, if_known=True, drop=5), _decision),
     Field(
-        Number("before exam", if_known=True, drop=6), lambda winner: speed_cell(found_speed(winner.best)).text
+        Number("before exam", if_known=True, drop=6), lambda winner: speed_cell(winner.best.found_speed).text
     ),
     Field(Column("against", 7, 12, if_known=True, drop=7), _against, "dim"),
     Field(Column("device", 6, 24, if_known=True, drop=8), _device, "dim"),

@@ -79,7 +79,7 @@ def test_best_is_one_attempt_of_each_instance(home: Home, source: str) -> None:
 
 def test_attempt_without_a_verdict_is_not_judged_again(home: Home, source: str) -> None:
     state = fold(journal_of(home, source).events)
-    state.attempt("softmax#1/3").evaluation = None
+    state.attempt("softmax#1/3").judged = None
     assert [attempt.attempt for attempt in chosen(state, "all")] == ["softmax#1/1", "softmax#1/2"]
 
 

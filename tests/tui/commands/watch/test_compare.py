@@ -9,9 +9,9 @@ from sessions import Home
 from sessions.catalog import journal_of, list_sessions
 from tests.support.cockpit.cockpits import NARROW, at_home, until
 from tests.support.cockpit.pictures import screen_text
+from tests.support.cockpit.stories import read_story
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
-from tui.cockpit.data.replays import read_story
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.report.comparison import ComparisonScreen
 

@@ -18,6 +18,7 @@ from sessions.events import (
 from sessions.state.folding import apply, fold
 from sessions.state.state import AttemptState
 from tests.support.cockpit.agent_screens import chain, opened, wrong_at_line
+from tests.support.judge.judged_attempts import judge_again
 from tests.support.judge.profiles import softmax_profile
 from tests.support.sessions.journals import (
     correct,
@@ -37,7 +38,7 @@ from tui.facts.profiling.profile_tables import shown_profiles
 
 def page(name: str, evaluation: Evaluation, width: int = 100) -> str:
     attempt = fold(running()).attempt("softmax#1/1")
-    attempt.evaluation = evaluation
+    judge_again(attempt, evaluation)
     return "\n".join(map(plain, page_of(name, PageSubject(attempt), width)))
 
 
@@ -51,7 +52,7 @@ def verdict_of(name: str, events: list[AnyEvent], width: int = 100) -> list[str]
 
 def head(evaluation: Evaluation) -> list[str]:
     attempt = fold(running()).attempt("softmax#1/1")
-    attempt.evaluation = evaluation
+    judge_again(attempt, evaluation)
     return list(map(plain, head_lines(attempt, None)))
 
 
@@ -153,9 +154,10 @@ def test_long_plan_is_below_the_error_and_the_error_is_shown_once() -> None:
         message="gfx942: needs 131072 bytes of LDS",
         trace="needs 131072 bytes of LDS\n",
     )
-    attempt.evaluation = msgspec.structs.replace(
+    failed = msgspec.structs.replace(
         attempt.evaluation, compile_errors={"gfx942": "needs 131072 bytes of LDS"}, error=error
     )
+    judge_again(attempt, failed)
     shown = "\n".join(map(plain, page_of("verdict", PageSubject(attempt), 80)))
     assert shown.count("131072") == 1
     assert shown.index("131072") < shown.index("keep the row")
@@ -199,7 +201,7 @@ def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_
         apply(state, ProfileTaken(attempt="softmax#1/1", of_baseline=of_baseline, profile=softmax_profile()))
     attempt = state.attempt("softmax#1/1")
     subject = PageSubject(attempt, profiles=shown_profiles(state, attempt), is_profiled=True)
-    attempt.evaluation = correct()
+    judge_again(attempt, correct())
     lines = [" ".join(plain(line).split()) for line in page_of("profile", subject, 120)]
     assert lines[0] == "A profiler runs one call of it."
     assert "softmax#1/1: softmax_kernel baseline: softmax_kernel" in lines
@@ -209,7 +211,7 @@ def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_
 
 def test_page_without_a_profile_says_what_takes_one() -> None:
     attempt = fold(running()).attempt("softmax#1/1")
-    attempt.evaluation = msgspec.structs.replace(correct(), device="0")
+    judge_again(attempt, msgspec.structs.replace(correct(), device="0"))
     subject = PageSubject(attempt, session="20261120-100000-geak-0001", can_act=False)
 
     def first_line(subject: PageSubject) -> str:
@@ -218,7 +220,7 @@ def test_page_without_a_profile_says_what_takes_one() -> None:
     assert first_line(subject._replace(can_act=True)) == "No profile yet: P takes one."
     command = "wavedeck profile 20261120-100000-geak-0001 softmax#1/1"
     assert first_line(subject) == f"No profile yet: `{command}` takes one."
-    attempt.evaluation = msgspec.structs.replace(correct(), device="cpu")
+    judge_again(attempt, msgspec.structs.replace(correct(), device="cpu"))
     assert "no GPU judged it" in first_line(subject)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessions.events import CallFailed, CallFinished, CallRetried, CandidateProposed, ReplyPiece
+from sessions.journal.reader import KeptEvent
 from sessions.state.folding import fold
-from sessions.state.state import Words
 from tests.support.cockpit.agent_screens import chain, opened
 from tests.support.cockpit.cockpits import NARROW, WIDE, until
 from tests.support.sessions.journals import FAST_SOURCE, running
@@ -109,7 +109,8 @@ async def test_enter_folds_a_step_and_leads_from_the_code_to_its_pane() -> None:
 
 def test_short_quotations_of_the_code_stay_in_the_reply() -> None:
     attempt = fold(running()).attempt("softmax#1/3")
-    attempt.calls[-1].text_words = Words("Set\n```python\n    return y\n```\nas before.")
+    text = "Set\n```python\n    return y\n```\nas before."
+    attempt.calls[-1].reply = KeptEvent(CallFinished(call=attempt.calls[-1].call, text=text), None)
     assert "    return y" in "\n".join(step.text for step in steps_of(attempt))
 
 

@@ -24,7 +24,7 @@ from tui.cockpit.screens.agent.page import PageSubject, PageView
 from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.widgets.bar import Bar
-from tui.facts.profiling.profile_tables import shown_profiles
+from tui.facts.profiling.profile_tables import BASELINE, shown_profiles
 
 ABOVE = ("steps", "code")
 """Panes that are always on screen where there is room."""
@@ -219,15 +219,16 @@ Brackets are around the attempt that all panes are about.
         subject = self._subject(attempt)
         instance, base = subject.instance, subject.base
         ended = (instance.finished, instance.best) if instance is not None else None
-        prompts = [call.messages for call in attempt.calls]
+        prompts = [call.prompt for call in attempt.calls]
         failed = [call.failed for call in attempt.calls]
         person = (attempt.strategy, attempt.waiting, attempt.decision)
-        judged = (attempt.judged_seq, id(attempt.exam), len(attempt.spread), attempt.examining)
+        judged = (attempt.judged_seq, id(attempt.examined), len(attempt.measured), attempt.examining)
         running = (attempt.stage, list(attempt.stages), prompts, failed)
         drawn = (
             self._tab,
             subject.is_profiled,
-            [*map(id, subject.profiles.values())],
+            [*map(id, attempt.profiled.values())],
+            id(subject.profiles.get(BASELINE)),
             width,
             self.code.chosen_error,
             subject.pinned,

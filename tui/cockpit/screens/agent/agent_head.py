@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from harness import Verdict
 from sessions.state.findings import findings_of
-from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui.cockpit.data import attempts
 from tui.cockpit.draw.lines import Line, Span, cells, clean, fit, joined, plain
@@ -104,7 +103,7 @@ def strip_line(instance: InstanceState, shown: AttemptState, width: int) -> Line
 
 
 def _cell(instance: InstanceState, attempt: AttemptState, *, is_shown: bool) -> Span:
-    speed = attempt_speed(attempt)
+    speed = attempt.speed
     factor = f" {speed.figure.replace(' ', '').removesuffix('x')}" if speed is not None else ""
     best = "*" if attempt is instance.best_correct else ""
     finding = vocabulary.FINDING if findings_of(attempt) else ""
@@ -129,7 +128,7 @@ def _style(attempt: AttemptState) -> str:
     if attempt.waiting or findings_of(attempt):
         return "warn"
     if attempt.verdict is Verdict.CORRECT:
-        return speed_style(attempt_speed(attempt))
+        return speed_style(attempt.speed)
     if attempt.verdict is None and attempt.word == "wait":
         return "dim"
     return verdict_style(attempt.verdict)

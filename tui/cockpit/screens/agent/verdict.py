@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from harness import ErrorReport
-from sessions.state.cases import attempt_cases
-from sessions.state.speed import is_apart
+from sessions.state.cases import attempt_cases, is_apart
 from sessions.state.state import AttemptState
 from tui.cockpit.data.attempts import short_name
 from tui.cockpit.draw.grid import paragraph, spaced, table_lines, tables_lines

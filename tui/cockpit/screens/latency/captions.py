@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from harness import Evaluation, Outcome, Verdict
 from sessions.names import stage_word
 from sessions.state.cases import case_rows, measured_roofs
-from sessions.state.speed import attempt_speed, missing_speed
+from sessions.state.speed import missing_speed
 from sessions.state.state import AttemptState
 from tui.cockpit.draw.grid import paragraph, table_lines
 from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, wrap_phrases
@@ -34,7 +34,7 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
     if evaluation.verdict is not Verdict.CORRECT:
         verdict = Span(f"{GAP}{verdict_words(evaluation.verdict)}", verdict_style(evaluation.verdict))
         return [(*parts, verdict)]
-    speed = attempt_speed(attempt)
+    speed = attempt.speed
     parts.append(
         Span(missing_speed(evaluation), "dim") if speed is None else Span(speed.words, speed_style(speed))
     )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from harness import Outcome, Verdict
 from sessions.state.cases import NOT_TIMED, CaseRow
-from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.draw import plots
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
@@ -93,7 +92,7 @@ def attempts_plot(
     for attempt in attempts[first : first + most]:
         mark = THIS if attempt is chosen else " "
         label = f"{mark} {attempt.number} {letter(attempt.verdict)}"
-        speed = attempt_speed(attempt)
+        speed = attempt.speed
         if speed is None:
             verdict = words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
             no_speed = NOT_MEASURED if attempt.verdict is Verdict.CORRECT else verdict

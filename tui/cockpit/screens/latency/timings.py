@@ -10,7 +10,6 @@ from string import ascii_uppercase
 from harness import Evaluation, Verdict
 from sessions.events import WinnerMeasured
 from sessions.state.cases import CaseRow, attempt_cases, case_rows
-from sessions.state.speed import timed_evaluation
 from sessions.state.state import AttemptState, SessionState
 from tui.facts.evaluation.verdict import failure_words
 from tui.facts.vocabulary import UNKNOWN, letter
@@ -75,7 +74,7 @@ class Timings:
 
 def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
     """Return the times of an attempt, of its exam if that timed it again; `None` if no GPU timed it."""
-    verdict, evaluation = attempt.evaluation, timed_evaluation(attempt)
+    verdict, evaluation = attempt.evaluation, attempt.timed_evaluation
     measured = {again.device: again for again in attempt.spread}
     if (
         verdict is None

@@ -10,10 +10,10 @@ from harness import STAGES, Evaluation, Outcome, Verdict
 from harness.wire.results.serving_facts import serving_facts
 from sessions.names import stage_word
 from sessions.state.bests import best_key, measured_attempt, measured_bests, order
-from sessions.state.cases import attempt_cases
+from sessions.state.cases import attempt_cases, gain
 from sessions.state.code_facts import code_difference
 from sessions.state.findings import findings_of, located
-from sessions.state.speed import attempt_speed, gain, speed_of, timed_evaluation
+from sessions.state.speed import speed_of
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, bests_by_task
 from tui.cockpit.data.archive import Archive
@@ -70,7 +70,7 @@ def _facts(
         words = f"{vocabulary.decision_mark(attempt)} {dated_decision(decision, wall)}"
         yield "decision", [Span(clean(words), "bold" if decision.accepted else "bad bold")]
     if evaluation is not None and evaluation.verdict is Verdict.CORRECT:
-        yield from _claim(state, attempt, timed_evaluation(attempt) or evaluation)
+        yield from _claim(state, attempt, attempt.timed_evaluation or evaluation)
     elif evaluation is not None:
         yield "verdict", [Span(clean(failure_words(evaluation)), "bad")]
     yield (
@@ -83,7 +83,7 @@ def _facts(
         yield "tolerance", [Span(clean(tolerance))] if tolerance else []
         yield "exam", [Span(clean(exam.sentence), exam.style)] if exam is not None else []
         yield from _findings(attempt)
-        timed = timed_evaluation(attempt) or evaluation
+        timed = attempt.timed_evaluation or evaluation
         yield "serving", list(_serving(timed, evaluation)) if timed.serving else []
         yield "resources", _resources(state, attempt, instance, evaluation)
         base = base_of(state, attempt)
@@ -234,7 +234,7 @@ def evidence_title(state: SessionState, attempt: AttemptState, instance: Instanc
 def _named(attempt: AttemptState | None) -> str:
     if attempt is None:
         return "none"
-    speed = attempt_speed(attempt)
+    speed = attempt.speed
     return f"{attempt.attempt} {speed.figure}" if speed is not None else attempt.attempt
 
 

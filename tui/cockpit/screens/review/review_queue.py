@@ -11,7 +11,6 @@ from rich.cells import cell_len
 from harness import Verdict
 from sessions.events import DecisionMade
 from sessions.state.findings import findings_of
-from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
 from tui.facts import vocabulary
@@ -104,7 +103,7 @@ def seen(entries: Sequence[QueueEntry]) -> list[tuple[object, ...]]:
             entry.key,
             entry.kind,
             entry.attempt.judged_seq,
-            id(entry.attempt.exam),
+            id(entry.attempt.examined),
             entry.attempt.decision,
             entry.instance.finished,
         )
@@ -140,7 +139,7 @@ def queue_rows(entries: Sequence[QueueEntry], wall: float, name_cells: int) -> l
 
 def _cells(entry: QueueEntry, wall: float, name_cells: int) -> list[Cell]:
     attempt = entry.attempt
-    speed = attempt_speed(attempt)
+    speed = attempt.speed
     decided = entry.kind is QueueKind.DECIDED
     reason = attempt.decision.why if attempt.decision is not None else attempt.strategy
     return [
