@@ -259,7 +259,7 @@ def check_not_shadowed(venv: Path) -> None:
 def install(venv: Path, system: dict[str, Any], progress: Progress) -> None:
     """Install Wavedeck with its dependencies into the environment, and compile it to byte code."""
     progress.step("packages")
-    ours = ["-e", ".[dev,mcp]", *judge_requirements(with_torch=False)]
+    ours = ["-e", ".[dev,mcp,reports]", *judge_requirements(with_torch=False)]
     compiling = None
     if system["backend"]:
         Installing(pip_command(venv, "-c", str(venv / CONSTRAINTS), *ours), progress).expect_success()

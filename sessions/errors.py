@@ -11,6 +11,13 @@ class SessionsError(Exception):
     """Base class of the memory's errors."""
 
 
+class ExtraMissing(SessionsError):
+    """A figure needs a package of an extra that is not installed."""
+
+    def __init__(self, package: str, *, extra: str) -> None:
+        super().__init__(f"{package} is not installed; get it with: pip install 'wavedeck[{extra}]'")
+
+
 class HomeNotWritable(SessionsError):
     """The home folder cannot be created or written."""
 

@@ -19,6 +19,8 @@ Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=250e9)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 AGENT = "agent"
 """Method of a session in which an agent that is not Wavedeck's own sends the candidates."""
+ALL_ROLES = "all"
+"""Key of `RunSettings.sampling` for the values of all roles."""
 
 MODULES = ("knowledge", "one-shot", "examples", "optimizer", "reflection")
 """Modules that `--without` can switch off in the methods that have them."""
@@ -56,6 +58,15 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """Agent that the engine starts in the method `agent` (`engine.agent_programs.presets`); empty: a person starts it."""
     agent_command: str = ""
     """Command line of that agent, with `{prompt}`; empty: the preset's."""
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a model draws the tokens of its replies; `None` and empty: the client's own value."""
+
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    effort: Annotated[str, msgspec.Meta(pattern=r"\A[a-z]{0,20}\Z")] = ""
+    """Effort of reasoning in the provider's words, for example `low` or `high`."""
 
 
 class StopRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +125,20 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the judge's interpreter; empty: Wavedeck's own."""
     cluster: str = ""
     """Address of the Ray cluster that judges; empty: this machine judges."""
+    cells: Count = 0
+    """Number of cells of its study; 0: unknown."""
+    label: str = ""
+    """How reports print the method; empty: its name and options."""
+    model_label: str = ""
+    """How reports print the model; empty: its name."""
+    sampling: dict[str, Sampling] = {}
+    """Values by role; `all` gives those that a role does not set."""
+    references_shown: tuple[TaskName, ...] = ()
+    """Tasks with prompts that quote the reference kernel that their benchmark asks for, and does not show itself."""
+
+    def shows_reference(self, task: str) -> bool:
+        """True if prompts of this task quote the reference where its benchmark hides it. Older sessions have the option alone."""
+        return self.options.show_reference or task in self.references_shown
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings by name, without what a subclass adds."""

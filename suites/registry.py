@@ -36,7 +36,10 @@ OWN = "own"
 _RESERVED = {*BUILT_IN, OWN}
 OWN_LICENCE = "Apache-2.0"
 """Licence of Wavedeck and its built-in suites."""
+RESTRICTS_TRAINING = frozenset({"LicenseRef-Researcher-Reciprocity"})
+"""Licences that allow training on a suite's texts under conditions on the trained model alone."""
 LICENCE_TEXTS = (
+    ("LicenseRef-Researcher-Reciprocity", ("Researcher Reciprocity License",)),
     ("Apache-2.0", ("Apache License", "Version 2.0")),
     ("MIT", ("Permission is hereby granted, free of charge", "without restriction")),
     ("BSD-3-Clause", ("Redistribution and use in source and binary forms", "Neither the name")),

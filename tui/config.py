@@ -68,7 +68,7 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True):
     """Other keys, by the name of the binding."""
 
 
-TABLES = ("prices", "limits", "providers")
+TABLES = ("prices", "limits", "providers", "sampling")
 """Tables of a file that a run uses."""
 ONLY_IN_FILES = (*TABLES, "keys", "columns")
 FIELDS = {

@@ -73,9 +73,12 @@ class Index:
             if self._built is None and any(texts := self._texts()):
                 # Imported here: bm25s loads numpy, which only a running engine needs. It also computes with JAX if it can
                 # import JAX, and JAX would take most of a GPU's memory from the candidates.
+                is_hidden = "jax" not in sys.modules
                 sys.modules.setdefault("jax", None)  # type: ignore[arg-type]  # `None` makes `import jax` fail
                 import bm25s
 
+                if is_hidden:
+                    sys.modules.pop("jax", None)  # scipy fails with the entry
                 self._built = bm25s.BM25(method="lucene", k1=K1, b=B)
                 self._built.index(texts, show_progress=False)
             return self._built

@@ -9,7 +9,7 @@ import asyncio
 from functools import partial
 
 from engine.judge.bench import Bench
-from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
+from engine.prompting.baseline_facts import KERNEL_MARK, BaselineFacts, baseline_facts
 from harness import Evaluation, StageEvent, Verdict
 from harness.stages.retries import ask_twice
 from harness.stages.timing.baselines import Baseline
@@ -17,9 +17,6 @@ from sessions.events import BaselineMeasured, BaselineStageStarted, Notice
 from sessions.state.speed import are_comparable
 from sessions.state.state import SessionState
 from suites import Task, baseline_source
-
-KERNEL_MARK = "@triton.jit"
-"""Text without which a baseline is no Triton kernel. The judge can then only time it beside a candidate."""
 
 
 async def known_baseline(bench: Bench, task: Task, *, show_reference: bool) -> BaselineFacts:

@@ -37,6 +37,11 @@ class Request(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
     """System messages first, then `user` and `assistant` in turn."""
     temperature: float = 1.0
+    """1 is GEAK's value: parallel instances must differ."""
+    top_p: float | None = None
+    """`None` is not sent."""
+    effort: str = ""
+    """Effort of reasoning, in the provider's words; empty: not sent."""
     max_output_tokens: int = LONGEST_REPLY
     """Includes reasoning. A model with a lower limit is asked for its limit."""
 

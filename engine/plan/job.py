@@ -19,6 +19,7 @@ from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
 from engine.models.reaching import check_answers, check_reachable
 from engine.plan.plan import SESSION_PLAN, SessionPlan
+from engine.prompting.baseline_facts import KERNEL_MARK
 from engine.prompting.prompting import template_hashes
 from harness import Target, target
 from harness.linux.installed import installed_version
@@ -143,6 +144,28 @@ def plan_of(started: SessionDescription | None) -> SessionPlan:
             f"the candidates of {started.session} are not on this machine; resume it where it ran"
         )
     return SessionPlan(session=started.session, limits=Limits(), **started.settings())
+
+
+def references_shown(job: Job) -> tuple[str, ...]:
+    """Returns the tasks with prompts that quote the Triton reference that their benchmark asks for.
+
+    A benchmark without a text for a task gets an instruction that quotes the reference; `--show-reference` quotes it too.
+    Candidates that exist already had their prompts elsewhere: the plan names those tasks.
+    """
+    if job.plan.candidates:
+        return job.plan.references_shown
+    recorded = [
+        (task.id, task.script.hides_baseline, task.instruction)
+        for task in job.tasks
+        if task.script is not None
+    ]
+    unrecorded = [(task.id, task.asks_for_reference, task.instruction) for task in job.unrecorded]
+    shows = job.plan.options.show_reference
+    return tuple(
+        name
+        for name, is_hidden, instruction in (*recorded, *unrecorded)
+        if (shows if is_hidden else KERNEL_MARK in instruction)
+    )
 
 
 def session_started(plan: SessionPlan, python: JudgePython = OUR_PYTHON) -> SessionStarted:

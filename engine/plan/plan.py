@@ -26,10 +26,11 @@ from harness.node.selection import select_devices, targets_for
 from harness.processes.starting.judge_python import find_python
 from harness.stages.timing.baselines import KINDS, TASK, other_baseline, timing_baseline
 from harness.wire.device import Device
+from sessions.events import Role
 from sessions.home import Home
 from sessions.names import short_task, title_problem
 from sessions.recording import Recording, load_recording
-from sessions.settings import AGENT, MethodOptions, RunSettings, StopRules
+from sessions.settings import AGENT, ALL_ROLES, MethodOptions, RunSettings, Sampling, StopRules
 from suites import Task, load_suite, load_task
 
 
@@ -94,6 +95,7 @@ def resolve(
         )
     against, against_source = _against(plan.against, tasks)
     _check_providers(plan.providers)
+    _check_sampling(plan.sampling)
     _check_allocate(plan, method, tasks, recorded=recording is not None)
     filled_in: dict[str, Any] = {
         "session": session_name(method.name, now or datetime.now(UTC)),
@@ -343,6 +345,14 @@ def _check_allocate(plan: RunPlan, method: Method, tasks: Sequence[Task], *, rec
         )
     if len(tasks) + len(plan.to_record) == 1:
         raise UsageProblem("--allocate best moves iterations between tasks; name two tasks or more")
+
+
+def _check_sampling(sampling: Mapping[str, Sampling]) -> None:
+    for role in sampling:
+        if role not in (ALL_ROLES, *Role):
+            raise UsageProblem(
+                f"[sampling.{role}] names no role: write one of {', '.join((ALL_ROLES, *Role))}"
+            )
 
 
 def _check_providers(paces: Mapping[str, Pace]) -> None:

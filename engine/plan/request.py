@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from engine.models import Limits, Pace
+from sessions.settings import Sampling
 
 from .prices import Price
 from .settings import RequestedSettings
@@ -34,6 +35,15 @@ Paces = Annotated[
     ),
 ]
 
+Samplings = Annotated[
+    Mapping[str, Sampling],
+    Meta(
+        description="a table for each role, or for all: [sampling.generator] with any of temperature (0 to 2), top_p (above 0, "
+        'to 1) and effort (a word, for example "high")'
+    ),
+]
+Label = Annotated[str, Meta(max_length=40, description="a text of at most 40 characters")]
+
 
 class RunPlan(RequestedSettings, frozen=True, kw_only=True, rename="kebab"):
     """A run as a person requests it; `None` and empty values select the default."""
@@ -44,6 +54,9 @@ class RunPlan(RequestedSettings, frozen=True, kw_only=True, rename="kebab"):
     """Time limits of model calls, and the number of tries."""
     providers: Paces = msgspec.field(default_factory=dict)
     """Limits by provider (`engine.models.pacing.provider_of`)."""
+    sampling: Samplings = msgspec.field(default_factory=dict)
+    """Values by role; `all` gives those that a role does not set."""
+    label: Label = ""
     tasks: tuple[str, ...] = ()
     to_record: tuple[str, ...] = ()
     """Full names of further tasks, of public benchmarks: the engine records their tests while the others are worked on."""
@@ -54,6 +67,8 @@ class RunPlan(RequestedSettings, frozen=True, kw_only=True, rename="kebab"):
     first_chain: int = 1
     """The chain of a recording that instance 1 plays."""
     series: str = ""
+    cells: int = 0
+    model_label: str = ""
     python: str = ""
     title: str = ""
-    """For `python`, `series` and `title` see `RunSettings`."""
+    """For `cells`, `label`, `model_label`, `python`, `series` and `title` see `RunSettings`."""

@@ -89,6 +89,7 @@ def plan_rejudge(
         options=MethodOptions(rejudges=source.session),
         against=source.against,
         against_source=source.against_source,
+        references_shown=tuple(filter(source.shows_reference, source.tasks)),
     )
 
 

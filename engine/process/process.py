@@ -30,7 +30,7 @@ from engine.keys import close_memory, receive_environment
 from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
-from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
+from engine.plan.job import Job, open_job, plan_of, read_plan, references_shown, session_started
 from engine.plan.plan import SessionPlan
 from engine.process.control import ENDING, ControlServer
 from engine.process.launch import WRONG_USAGE
@@ -141,6 +141,7 @@ class Engine:
                 open_job(plan, home=self._home, environ=self._environ, has_open_instances=is_open)
             )
             if recorder is None:
+                plan = msgspec.structs.replace(plan, references_shown=references_shown(job))
                 recorder = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan, python))
                 stack.enter_context(recorder)
             codes = [
@@ -487,6 +488,10 @@ def report_changes(recorder: Recorder, job: Job) -> None:
 
     The templates are compared with those of the first part of this session and of the recording.
     """
+    shown = recorder.state.started.references_shown if recorder.state.started else ()
+    if shown:
+        words = f"prompts quote the reference kernel of {len(shown)} tasks, so results are not their benchmark's score"
+        note_once(recorder, "warning", words)
     for words in job.corpus.remarks():
         note_once(recorder, "info", words)
     now = template_hashes()

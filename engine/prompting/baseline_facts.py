@@ -14,6 +14,9 @@ from sessions.state.figure_words import us_words
 from .figures import roof_words
 from .markdown import number
 
+KERNEL_MARK = "@triton.jit"
+"""Text without which a source has no Triton kernel. The judge can only time such a baseline beside a candidate."""
+
 
 @dataclass(frozen=True, slots=True)
 class BaselineFacts:

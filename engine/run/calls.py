@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from engine.errors import BudgetSpent, ContextTooLong, ModelError
 from engine.models import Reply, Request, Retry, ask
@@ -12,6 +14,7 @@ from engine.plan.budget import Reservation
 from engine.reply.streaming import PieceBatches
 from engine.run.shared import Shared
 from sessions.events import CallFailed, CallFinished, CallRetried, CallStarted, Message, Notice, Usage
+from sessions.settings import ALL_ROLES, Sampling
 from sessions.state.state import AttemptState, CallState
 
 PERHAPS_BILLED = ("cut", "silent")
@@ -37,6 +40,15 @@ def recorded_reply(
         words = f"the prompt of {call} differs from the one in the journal; the recorded replies still count"
         shared.recorder.record(Notice(level="warning", message=words))
     return _reply_of(finished)
+
+
+def sampled(request: Request, sampling: Mapping[str, Sampling]) -> Request:
+    """Returns the request with the values of its role; `all` gives the values that the role does not set."""
+    parts = (sampling.get(name, Sampling()) for name in (ALL_ROLES, request.key.role))
+    pairs = [pair for part in parts for pair in msgspec.structs.asdict(part).items()]
+    return msgspec.structs.replace(
+        request, **{name: value for name, value in pairs if value not in (None, "")}
+    )
 
 
 async def call_model(shared: Shared, instance: str, attempt: str, call: str, request: Request) -> Reply:

@@ -32,7 +32,7 @@ from engine.prompting.agent_prompt import agent_prompt, best_of_agent
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.run.agent_work import AgentWork
 from engine.run.allocating import HOPELESS, has_taker, is_hopeless
-from engine.run.calls import call_model, recorded_reply
+from engine.run.calls import call_model, recorded_reply, sampled
 from engine.run.person import run_until
 from engine.run.shared import Shared, note_once
 from engine.run.stop_rules import stop_of
@@ -69,8 +69,6 @@ FAREWELL_S = 60.0
 """For an agent's program to end by itself, and to report what it spent, when it sends no further candidate."""
 TURNS_OF_AN_END = 3
 """Turns of the loop in which a lane that has all its replies in the journal ends and the others are cancelled."""
-TEMPERATURE = 1.0
-"""GEAK's value: parallel instances must differ."""
 
 
 class InstanceContext:
@@ -334,7 +332,7 @@ class InstanceContext:
         await self._let_finished_lane_end()
         self._fresh = True
         key = CallKey(self.task.id, self._chain, self._number - self._unasked, role, number)
-        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
+        request = sampled(Request(key=key, messages=tuple(messages)), self._shared.plan.sampling)
         return await call_model(self._shared, self.key, self._name, call, request)
 
     async def _let_finished_lane_end(self) -> None:

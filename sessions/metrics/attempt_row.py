@@ -88,6 +88,12 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float | None = None
     """Seconds from its start to its verdict."""
     source_sha256: str = ""
+    reference_shown: bool = False
+    """True if the prompt quotes the reference where the benchmark hides it: never in one mean with a row that does not."""
+    label: str = ""
+    """How the plan of a study calls the method; empty: it names none."""
+    model_label: str = ""
+    """How the plan of a study calls the model; empty: it names none."""
 
     @property
     def headline(self) -> float | None:
@@ -194,4 +200,7 @@ def _row(
         device_s=attempt.device_s,
         wall_s=attempt.judged_wall - attempt.started_wall if attempt.judged_wall else None,
         source_sha256=hashlib.sha256((attempt.source or "").encode()).hexdigest() if attempt.source else "",
+        reference_shown=started.shows_reference(task),
+        label=started.label,
+        model_label=started.model_label,
     )

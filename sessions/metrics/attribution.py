@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from .attempt_row import AttemptRow
+from .intervals import scipy_stats
 
 LOGIT_LIMIT = 30.0
 """A level that always succeeds or always fails has no finite coefficient; its deviance is 0 to the last digit here."""
-SWEEPS = 500
-CONVERGED = 1e-10
-"""Change of the deviance, relative to the null deviance, at which the fit ends."""
 
 Level = Hashable
 
@@ -40,9 +37,9 @@ def explained_deviance(
     all outcomes are equal.
     """
     outcomes = [(tuple(of(row) for of in factors.values()), row.correct) for row in rows if row.counted]
-    null = _deviance(outcomes, ())
-    if not outcomes or null == 0:
+    if len({correct for _, correct in outcomes}) < 2:
         return None
+    null = _deviance(outcomes, ())
     places = range(len(factors))
     together = 1 - _deviance(outcomes, tuple(places)) / null
     without = {
@@ -58,68 +55,28 @@ def explained_deviance(
 
 
 def _deviance(outcomes: Sequence[tuple[tuple[Level, ...], bool]], factors: tuple[int, ...]) -> float:
-    """Minus twice the greatest log-likelihood of a logistic model with an effect for each level of these factors.
+    """Minus twice the greatest log-likelihood of a logistic model with an effect for each level of these factors."""
+    scipy_stats()
+    import numpy as np
+    from scipy import optimize
 
-    One level at a time takes its best coefficient while the others stay; the likelihood is concave, so this converges.
-    """
-    trials, successes = Counter[tuple[Level, ...]](), Counter[tuple[Level, ...]]()
-    for levels, correct in outcomes:
-        cell = tuple(levels[factor] for factor in factors)
-        trials[cell] += 1
-        successes[cell] += correct
-    if len(factors) < 2:
-        # With one factor, each level has its own share.
-        return math.fsum(
-            _cell_deviance(successes[cell] / count, count, successes[cell]) for cell, count in trials.items()
-        )
-    effects: dict[tuple[int, Level], float] = {}
-    members: dict[tuple[int, Level], list[tuple[Level, ...]]] = {}
-    for cell in trials:
-        for key in enumerate(cell):
-            members.setdefault(key, []).append(cell)
-            effects[key] = 0.0
+    levels = sorted({(factor, row[factor]) for row, _ in outcomes for factor in factors}, key=repr)
+    columns = [[row[factor] == level for row, _ in outcomes] for factor, level in levels]
+    design = np.array([[True] * len(outcomes), *columns], float).T
+    signs = np.array([1.0 if correct else -1.0 for _, correct in outcomes])
 
-    def share(cell: tuple[Level, ...]) -> float:
-        return _logistic(sum(effects[key] for key in enumerate(cell)))
+    def deviance(effects: Any) -> tuple[float, Any]:
+        """The deviance of these effects, and its gradient."""
+        logits = signs * (design @ effects)
+        misses = np.exp(-np.logaddexp(0.0, logits))
+        return 2 * float(np.logaddexp(0.0, -logits).sum()), -2 * design.T @ (signs * misses)
 
-    null = last = math.inf
-    for _ in range(SWEEPS):
-        for key, cells in members.items():
-            wanted = sum(successes[cell] for cell in cells)
-            rest = [
-                (trials[cell], sum(effects[other] for other in enumerate(cell)) - effects[key])
-                for cell in cells
-            ]
-            effects[key] = _best_effect(wanted, rest)
-        deviance = math.fsum(
-            _cell_deviance(share(cell), count, successes[cell]) for cell, count in trials.items()
-        )
-        null = deviance if math.isinf(null) else null
-        if last - deviance <= CONVERGED * max(null, 1.0):
-            return deviance
-        last = deviance
-    return last
-
-
-def _best_effect(wanted: int, rest: Sequence[tuple[int, float]]) -> float:
-    """The effect with which the expected successes are those wanted, by bisection between the limits."""
-    low, high = -LOGIT_LIMIT, LOGIT_LIMIT
-    for _ in range(60):
-        middle = (low + high) / 2
-        if sum(count * _logistic(logit + middle) for count, logit in rest) < wanted:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def _logistic(logit: float) -> float:
-    return 1 / (1 + math.exp(-logit)) if logit >= 0 else (e := math.exp(logit)) / (1 + e)
-
-
-def _cell_deviance(share: float, trials: int, successes: int) -> float:
-    failures = trials - successes
-    likelihood = (successes * math.log(share) if successes else 0.0) + (
-        failures * math.log1p(-share) if failures else 0.0
+    fit = optimize.minimize(
+        deviance,
+        np.zeros(design.shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-LOGIT_LIMIT, LOGIT_LIMIT)] * design.shape[1],
+        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 1000},
     )
-    return -2 * likelihood
+    return float(fit.fun)

@@ -6,9 +6,8 @@ Each test is paired by task. Instances of one task are not independent, so a tas
 from __future__ import annotations
 
 import math
-import operator
-import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from itertools import combinations, product
 from statistics import fmean
 from typing import NamedTuple
 
@@ -16,15 +15,18 @@ import msgspec
 
 from .attempt_row import AttemptRow
 from .equal_budget import EqualCost, TaskPair, pair_tasks
+from .intervals import scipy_stats
 
 LEVEL = 0.05
 """A difference is proven if its corrected p is at most this."""
 LEAST_TASKS = 6
 """Least number of tasks that can prove a difference of speeds: 2 of 64 sign patterns are rare enough, 2 of 32 are not."""
-DRAWS = 2000
+DRAWS = 2048
 """Sign patterns that are drawn where they are too many to list."""
 ALL_SIGNS = 11
 """Up to so many tasks all sign patterns are listed: 2048."""
+ROUNDING = 1e-12
+"""Sums of logarithms that differ by less are equal."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     budget: EqualCost
     pairs: tuple[TaskPair, ...]
-    comparisons: int
+    comparisons: int = 0
     """Number of tests, for which each p is corrected."""
     solved: Difference | None = None
     """`None` if the sides share no task."""
@@ -69,14 +71,34 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return [pair for pair in self.pairs if pair.log_ratio is not None]
 
 
-def compare(
-    first: Iterable[AttemptRow],
-    second: Iterable[AttemptRow],
-    budget: EqualCost = EqualCost.ATTEMPTS,
-    *,
-    draws: int = DRAWS,
+def compare_all(
+    sides: Sequence[Sequence[AttemptRow]], budget: EqualCost = EqualCost.ATTEMPTS, *, draws: int = DRAWS
+) -> list[Comparison]:
+    """Returns the comparison of each two sides, in the order of `itertools.combinations`.
+
+    Each p is corrected for all tests that are made. Deterministic: the draws have a fixed seed. Raises `ExtraMissing`.
+    """
+    compared = [_compare(first, second, budget, draws) for first, second in combinations(sides, 2)]
+    tests = [test for comparison in compared for test in (comparison.solved, comparison.speed) if test]
+    corrected = iter(holm([test.p for test in tests]))
+
+    def correct(test: Difference | None) -> Difference | None:
+        return test and msgspec.structs.replace(test, p_corrected=next(corrected))
+
+    return [
+        msgspec.structs.replace(
+            comparison,
+            comparisons=len(tests),
+            solved=correct(comparison.solved),
+            speed=correct(comparison.speed),
+        )
+        for comparison in compared
+    ]
+
+
+def _compare(
+    first: Sequence[AttemptRow], second: Sequence[AttemptRow], budget: EqualCost, draws: int
 ) -> Comparison:
-    """Returns the comparison of two sides at equal budget. Deterministic: the draws have a fixed seed."""
     paired = pair_tasks(first, second, budget)
     only = [sum(pair.solved == (side == 0, side == 1) for pair in paired.pairs) for side in (0, 1)]
     logs = [pair.log_ratio for pair in paired.pairs if pair.log_ratio is not None]
@@ -92,30 +114,16 @@ def compare(
         flips = sign_flips(logs, draws=draws)
         interval = (math.exp(flips.interval[0]), math.exp(flips.interval[1])) if flips.interval else None
         speed = Difference(tasks=len(logs), value=math.exp(fmean(logs)), interval=interval, p=flips.p)
-    made = [difference for difference in (solved, speed) if difference is not None]
-    corrected = iter(holm([difference.p for difference in made]))
-    solved, speed = (
-        msgspec.structs.replace(difference, p_corrected=next(corrected)) if difference is not None else None
-        for difference in (solved, speed)
-    )
-    return Comparison(
-        budget=budget,
-        pairs=paired.pairs,
-        comparisons=len(made),
-        solved=solved,
-        speed=speed,
-        left_out=paired.left_out,
-    )
+    return Comparison(budget=budget, pairs=paired.pairs, solved=solved, speed=speed, left_out=paired.left_out)
 
 
 def exact_mcnemar(only_a: int, only_b: int) -> float:
     """Returns the two-sided p of McNemar's exact test on the numbers of tasks that only one side solved.
 
-    Twice the smaller tail of a binomial distribution with share 1/2, at most 1. Source: McNemar, Psychometrika 12, 1947.
+    A binomial test with share 1/2. Source: McNemar, Psychometrika 12, 1947.
     """
     tasks = only_a + only_b
-    tail = sum(math.comb(tasks, k) for k in range(min(only_a, only_b) + 1))
-    return min(1.0, tail / 2 ** (tasks - 1)) if tasks else 1.0
+    return float(scipy_stats().binomtest(only_b, tasks).pvalue) if tasks else 1.0
 
 
 def discordant_interval(only_a: int, only_b: int) -> tuple[float, float] | None:
@@ -127,28 +135,8 @@ def discordant_interval(only_a: int, only_b: int) -> tuple[float, float] | None:
     tasks = only_a + only_b
     if not tasks:
         return None
-    most_a, most_b = (_greatest_share(count, tasks) for count in (only_a, only_b))
-    return tasks * (1 - 2 * most_a), tasks * (2 * most_b - 1)
-
-
-def _greatest_share(successes: int, trials: int) -> float:
-    """Returns the greatest share with which so few successes are not too rare: upper end of the 95 % interval."""
-    if successes == trials:
-        return 1.0
-
-    def tail(share: float) -> float:
-        """The chance of at most so many successes."""
-        # Logarithms: the binomial coefficients of a thousand tasks are no floats.
-        return math.fsum(
-            math.exp(_log_comb(trials, k) + k * math.log(share) + (trials - k) * math.log1p(-share))
-            for k in range(successes + 1)
-        )
-
-    return _boundary(successes / trials, 1.0, lambda share: tail(share) > LEVEL / 2)
-
-
-def _log_comb(total: int, chosen: int) -> float:
-    return math.lgamma(total + 1) - math.lgamma(chosen + 1) - math.lgamma(total - chosen + 1)
+    share = scipy_stats().binomtest(only_b, tasks).proportion_ci(1 - LEVEL, method="exact")
+    return tasks * (2 * float(share.low) - 1), tasks * (2 * float(share.high) - 1)
 
 
 class SignFlips(NamedTuple):
@@ -163,44 +151,29 @@ def sign_flips(log_ratios: Sequence[float], *, draws: int = DRAWS) -> SignFlips:
     """Returns the two-sided randomization test that flips the sign of each task's log ratio.
 
     If the sides are equal, each sign is as likely as the other. The test is exact for any number of tasks; a percentile
-    bootstrap calls equal sides different too often if tasks are few. The interval is the inversion of the test, so it excludes
-    0 exactly if p <= 0.05. Source: Fisher, The Design of Experiments, 1935.
+    bootstrap calls equal sides different too often if tasks are few. p is that of `scipy.stats.permutation_test`, which gives no
+    interval. The interval is the inversion of the test, so it excludes 0 exactly if p <= 0.05. Each end is a quantile: a mean
+    that is subtracted makes a pattern as extreme as the data at the mean of the flipped ratios, or of the others.
+    Source: Fisher, The Design of Experiments, 1935.
     """
-    tasks = len(log_ratios)
-    # One pattern is one complex number: the sum of the flipped ratios, and the sum of the signs.
-    terms = [complex(ratio, 1) for ratio in log_ratios]
-    total = math.fsum(log_ratios)
+    import numpy as np
+
+    tasks, total = len(log_ratios), math.fsum(log_ratios)
     if tasks <= ALL_SIGNS:
-        flipped = [0j]
-        for term in terms:
-            flipped = [*(before + term for before in flipped), *(before - term for before in flipped)]
+        flips = np.array([*product((0.0, 1.0), repeat=tasks)])
     else:
-        chooser = random.Random(tasks)
-        flipped = [0j] * draws
-        for term in terms:
-            flipped = list(map(operator.add, flipped, chooser.choices((term, -term), k=draws)))
-        flipped.append(complex(total, tasks))
-
-    def p_of(mean: float) -> float:
-        """The p of the log ratios minus this mean."""
-        seen = abs(total - tasks * mean) * (1 - 1e-9)
-        return sum(abs(pattern.real - pattern.imag * mean) >= seen for pattern in flipped) / len(flipped)
-
+        flips = np.random.default_rng(tasks).integers(2, size=(draws, tasks)).astype(float)
+        flips[0] = 0.0  # the data themselves are a pattern too
+    flipped, numbers = flips @ np.array(log_ratios), flips.sum(axis=1)
+    p = float((np.abs(total - 2 * flipped) >= abs(total) - ROUNDING).mean())
     if tasks < LEAST_TASKS:
-        return SignFlips(p_of(0.0), None)
-    low, high = (
-        _boundary(total / tasks, end, lambda mean: p_of(mean) > LEVEL)
-        for end in (min(log_ratios) - 1, max(log_ratios) + 1)
-    )
-    return SignFlips(p_of(0.0), (low, high))
-
-
-def _boundary(inside: float, outside: float, is_inside: Callable[[float], bool]) -> float:
-    """Returns where a condition that holds at `inside` and not at `outside` ceases to hold."""
-    for _ in range(30):
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
-    return inside
+        return SignFlips(p, None)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.array([flipped / numbers, (total - flipped) / (tasks - numbers)])
+    lows = np.sort(np.where(numbers % tasks, means.min(axis=0), -math.inf))
+    highs = np.sort(np.where(numbers % tasks, means.max(axis=0), math.inf))[::-1]
+    place = int(LEVEL * len(flips))
+    return SignFlips(p, (float(lows[place]) - ROUNDING, float(highs[place]) + ROUNDING))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

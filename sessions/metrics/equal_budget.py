@@ -1,14 +1,14 @@
 """Pairs two sides task by task at equal budget: what each side reached with the budget that both spent.
 
-A chain is the rows of one instance. The nth chain of a task on one side, by seed and number, is paired with the nth chain on the
-other side.
+A chain is the rows of one instance. A chain is paired with the chain of the same task, method, model, seed and place on the other
+side. Sides with one method each may differ in it, and so in their models. Seeds may differ if the sides have no common one.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
@@ -68,6 +68,14 @@ class TaskPair(msgspec.Struct, frozen=True, kw_only=True):
         return math.log(second.speedup / first.speedup)
 
 
+FACTORS: dict[str, Callable[[AttemptRow], Hashable]] = {
+    "method": lambda row: (row.method, row.without, row.label),
+    "model": lambda row: row.model,
+    "seed": lambda row: row.seed,
+}
+"""Values that are equal in a pair of chains, unless the sides differ in them."""
+
+
 class Paired(msgspec.Struct, frozen=True):
     """The tasks that both sides tried, and what is left out."""
 
@@ -116,39 +124,66 @@ def pair_tasks(first: Iterable[AttemptRow], second: Iterable[AttemptRow], budget
     times only each instance's last winner, which a cut may leave out.
     """
     left_out: Counter[str] = Counter()
-    sides = [_chains(rows, budget, left_out) for rows in (first, second)]
+    independent = [_independent_rows(rows, left_out) for rows in (first, second)]
+    equal = [value for name, value in FACTORS.items() if _is_equal_in_pairs(name, *independent)]
+    sides = [_chains(rows, equal, budget, left_out) for rows in independent]
     common = [key for key in sides[0] if key in sides[1]]
-    left_out["instance that only one side has"] = len(sides[0].keys() ^ sides[1].keys())
-    by_task: dict[str, list[tuple[_Chain, _Chain]]] = defaultdict(list)
+    apart = sides[0].keys() ^ sides[1].keys()
+    quoted = {key for key in apart if key._replace(reference_shown=not key.reference_shown) in apart}
+    left_out["instance whose prompt quotes the reference on one side alone"] = len(quoted)
+    left_out["instance that only one side has"] = len(apart) - len(quoted)
+    by_task: dict[tuple[str, bool], list[tuple[_Chain, _Chain]]] = defaultdict(list)
     for key in common:
-        by_task[key[0]].append((sides[0][key], sides[1][key]))
+        by_task[key.task, key.reference_shown].append((sides[0][key], sides[1][key]))
     largest = min(max((side[key].spent[-1] for key in common), default=0.0) for side in sides)
-    pairs = [_task_pair(task, chains, largest) for task, chains in by_task.items()]
+    pairs = [_task_pair(task, chains, largest) for (task, _), chains in by_task.items()]
     return Paired(tuple(pairs), {reason: number for reason, number in left_out.items() if number})
 
 
-def _chains(
-    rows: Iterable[AttemptRow], budget: EqualCost, left_out: Counter[str]
-) -> dict[tuple[str, int], _Chain]:
-    """Returns the chains of one side by task and place; counts the rows that are left out."""
+def _is_equal_in_pairs(name: str, first: Sequence[AttemptRow], second: Sequence[AttemptRow]) -> bool:
+    """True if the sides have a common value. Two sides with one method each differ in it; of several, no two fit."""
+    values = {*map(FACTORS[name], first)}, {*map(FACTORS[name], second)}
+    return not values[0].isdisjoint(values[1]) or (name != "seed" and sum(map(len, values)) > 2)
+
+
+class _ChainKey(NamedTuple):
+    task: str
+    reference_shown: bool
+    """Chains that saw the reference are never compared with chains that did not."""
+    factors: tuple[Hashable, ...]
+    place: int
+    """1, 2, ... among the chains with equal values before it, by seed and number."""
+
+
+def _independent_rows(rows: Iterable[AttemptRow], left_out: Counter[str]) -> list[AttemptRow]:
+    """Returns the rows that are samples of a method; counts the others."""
     selection = counted_rows(rows)
     left_out.update(selection.left_out)
     independent = [row for row in selection.rows if row.independent]
     left_out["instance that a person added"] += len(selection.rows) - len(independent)
-    instances = by_instance(independent)
-    chains: dict[tuple[str, int], _Chain] = {}
-    places = Counter[str]()
-    for chain in sorted(
-        instances.values(), key=lambda chain: (chain[0].seed, chain[0].session, chain[0].instance)
-    ):
-        task = chain[0].task
-        places[task] += 1
+    return independent
+
+
+def _chains(
+    rows: Iterable[AttemptRow],
+    equal: Sequence[Callable[[AttemptRow], Hashable]],
+    budget: EqualCost,
+    left_out: Counter[str],
+) -> dict[_ChainKey, _Chain]:
+    """Returns the chains of one side, of which the factors `equal` are part of the key."""
+    chains: dict[_ChainKey, _Chain] = {}
+    places = Counter[tuple[Hashable, ...]]()
+    by_seed = sorted(by_instance(rows).items(), key=lambda item: (item[1][0].seed, item[0][0], item[0][2]))
+    for _, chain in by_seed:
+        head = chain[0]
+        same = (head.task, head.reference_shown, tuple(factor(head) for factor in equal))
+        places[same] += 1
         costs = [cost_of(row, budget) for row in chain]
         known_costs = [cost for cost in costs if cost is not None]
         if len(known_costs) < len(costs):
             left_out[f"instance with an unknown number of {budget.unit}"] += 1
         else:
-            chains[task, places[task]] = _Chain(chain, list(accumulate(known_costs)))
+            chains[_ChainKey(*same, places[same])] = _Chain(chain, list(accumulate(known_costs)))
     return chains
 
 

@@ -1,7 +1,8 @@
-"""Rows of data for training, out of the chains of a session, with the keys of KernelBench-X's corpus.
+"""Rows of data for training, out of the chains of a session: with the keys of KernelBench-X's corpus, or as conversations.
 
-Each row has two candidates of one instance: the code before and after, how each was judged, and their difference. Codes are the
-candidates alone; the rows of KernelBench-X have the benchmark's test behind each code.
+A row is a JSON object. A row of the corpus has two candidates of one instance: the code before and after, how each was judged,
+and their difference. Codes are the candidates alone; the rows of KernelBench-X have the benchmark's test behind each code.
+docs/comparing.md explains the keys. An unknown value is `None`.
 """
 
 from __future__ import annotations
@@ -9,14 +10,12 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise, takewhile
-
-import msgspec
+from typing import Any
 
 from harness import Evaluation, Verdict
-from harness.wire.results.provenance import Provenance
-from sessions.events import Role
+from sessions.events import Message, Role
 from sessions.state.speed import are_comparable, baseline_names, speed_of
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from sessions.store.attempt_commits import code_call
@@ -24,107 +23,37 @@ from sessions.store.attempt_commits import code_call
 DIGITS = 4
 """Decimals of times, rates and speedups, as in the corpus."""
 NOT_PYTHON = "N/A"
+Row = dict[str, Any]
 
 
-class JudgedRound(msgspec.Struct, frozen=True, kw_only=True):
-    """How a candidate was judged, in the words of KernelBench-X. `None`: not measured."""
+def conversations(
+    state: SessionState, licences: Mapping[str, str], winners: Collection[tuple[str, str]]
+) -> Iterator[Row]:
+    """Yields the conversation of each attempt that a model's reply made and that has a verdict about it.
 
-    call_ok: bool
-    exe_ok: bool
-    perf_ok: bool
-    """True if a case was timed."""
-    dtype: str
-    """Torch name of the dtype; empty if nothing was timed, or if the cases have several."""
-    runtime_ms: float | None
-    """Sum over the timed cases."""
-    gbs: float | None
-    """Bytes by the cost model over the same time, in GB/s."""
-    tflops: float | None
-    speedup: float | None
-    """Sum of the baseline's times over the sum of the candidate's."""
-    maintainability: float | str
-    """Maintainability index of the candidate alone, 0 to 100; `N/A` if it is no Python."""
-    error: str
-
-
-class DiffStats(msgspec.Struct, frozen=True):
-    """Size of a difference; the ratio is difflib's, over lines."""
-
-    lines_a: int
-    lines_b: int
-    similarity_ratio: float
-    opcodes_len: int
+    `messages` have the form of chat trainers: the prompt, then the reply without reasoning. `winners` are the best right attempts
+    at their tasks over all sessions that are written, as (session, attempt).
+    """
+    for instance in state.instances.values():
+        for attempt in _usable(instance):
+            call = code_call(attempt.calls)
+            if call is None or not call.messages:
+                continue
+            speed, facts = attempt.speed, _session_facts(state, instance)
+            yield {
+                "messages": [*call.messages, Message("assistant", call.text)],
+                **facts,
+                "attempt": attempt.attempt,
+                "model": call.model,
+                "origin": str(attempt.origin),
+                "verdict": str(attempt.verdict),
+                "speedup": None if speed is None else _rounded(speed.value),
+                "winner": (facts["session"], attempt.attempt) in winners,
+                "task_license": _licence(instance, licences),
+            }
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory of an agent after a round; `None` for a text that does not exist."""
-
-    temp_strategy: str | None
-    """The strategy in the model's words."""
-    perf_strategy: str | None = None
-    reflection_texts: list[str] | None = None
-    reflection: str | None
-    pass_call: bool
-    pass_exe: bool
-    pass_perf: bool
-    memory_source_round: str
-
-
-class Memories(msgspec.Struct, frozen=True):
-    """The memory after both rounds."""
-
-    memory_after_round_from: Memory
-    memory_after_next_round_from: Memory
-
-
-class RowOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """The source of a row: session, attempts, models, hardware and software."""
-
-    session: str
-    task: str
-    before: str
-    """Attempts: `softmax#2/6`."""
-    after: str
-    method: str
-    before_model: str
-    """The model that wrote the code; empty if no model did."""
-    after_model: str
-    before_origin: str
-    after_origin: str
-    """`fresh`, `repair`, `optimize`, `tune`, or `human` and `fork` for a kernel that a person gave."""
-    seed: int
-    against: str
-    """Timing baseline of the speedups; empty without times."""
-    before_hardware: Provenance | None
-    after_hardware: Provenance | None
-    versions: Mapping[str, str]
-    """Versions of the software that ran the session."""
-
-
-class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The fifteen keys of the corpus in its order, then licence and provenance."""
-
-    task_id: str
-    transition: str
-    from_round: str
-    to_round: str
-    kind: str
-    before: JudgedRound
-    after: JudgedRound
-    before_code_present: bool = True
-    after_code_present: bool = True
-    before_code: str
-    after_code: str
-    unified_diff: str
-    diff_stats: DiffStats
-    llm_fields: Memories
-    notes: str
-    task_license: str | None
-    """SPDX name of the licence of the task's suite; `None` if it is not known."""
-    provenance: RowOrigin
-
-
-def transitions(state: SessionState, licences: Mapping[str, str]) -> Iterator[TrainingRow]:
+def transitions(state: SessionState, licences: Mapping[str, str]) -> Iterator[Row]:
     """Yields a row for each two neighbouring attempts of an instance with different results: see `kind_of`.
 
     `licences` are SPDX names by suite.
@@ -135,7 +64,7 @@ def transitions(state: SessionState, licences: Mapping[str, str]) -> Iterator[Tr
                 yield _row(state, instance, before, after, kind, licences)
 
 
-def pairs(state: SessionState, licences: Mapping[str, str]) -> Iterator[TrainingRow]:
+def pairs(state: SessionState, licences: Mapping[str, str]) -> Iterator[Row]:
     """Yields error-correction pairs and optimization pairs.
 
     A failed attempt is paired with the next right attempt of its instance; a right attempt with each faster one that was
@@ -224,7 +153,8 @@ def _row(
     after: AttemptState,
     kind: str,
     licences: Mapping[str, str],
-) -> TrainingRow:
+) -> Row:
+    """The fifteen keys of the corpus in its order, then licence and provenance."""
     task_id = f"{instance.task}.py"
     codes = before.source or "", after.source or ""
     lines = [code.splitlines() for code in codes]
@@ -236,25 +166,37 @@ def _row(
         f"{task_id}::after",
     )
     rounds = _round(before), _round(after)
-    return TrainingRow(
-        task_id=task_id,
-        transition=f"{rounds[0]}_to_{rounds[1]}",
-        from_round=rounds[0],
-        to_round=rounds[1],
-        kind=kind,
-        before=_judged(before),
-        after=_judged(after),
-        before_code=codes[0],
-        after_code=codes[1],
-        unified_diff="".join(diff),
-        diff_stats=DiffStats(
-            len(lines[0]), len(lines[1]), round(matcher.ratio(), 6), len(matcher.get_opcodes())
-        ),
-        llm_fields=Memories(_memory(before), _memory(after)),
-        notes="regression" if kind.startswith("regression") else "",
-        task_license=licences.get(instance.task.partition("/")[0]),
-        provenance=_provenance(state, instance, before, after),
-    )
+    return {
+        "task_id": task_id,
+        "transition": f"{rounds[0]}_to_{rounds[1]}",
+        "from_round": rounds[0],
+        "to_round": rounds[1],
+        "kind": kind,
+        "before": _judged(before),
+        "after": _judged(after),
+        "before_code_present": True,
+        "after_code_present": True,
+        "before_code": codes[0],
+        "after_code": codes[1],
+        "unified_diff": "".join(diff),
+        "diff_stats": {
+            "lines_a": len(lines[0]),
+            "lines_b": len(lines[1]),
+            "similarity_ratio": round(matcher.ratio(), 6),
+            "opcodes_len": len(matcher.get_opcodes()),
+        },
+        "llm_fields": {
+            "memory_after_round_from": _memory(before),
+            "memory_after_next_round_from": _memory(after),
+        },
+        "notes": "regression" if kind.startswith("regression") else "",
+        "task_license": _licence(instance, licences),
+        "provenance": _provenance(state, instance, before, after),
+    }
+
+
+def _licence(instance: InstanceState, licences: Mapping[str, str]) -> str | None:
+    return licences.get(instance.task.partition("/")[0])
 
 
 def _round(attempt: AttemptState) -> str:
@@ -262,7 +204,8 @@ def _round(attempt: AttemptState) -> str:
     return f"round_{attempt.number - 1}"
 
 
-def _judged(attempt: AttemptState) -> JudgedRound:
+def _judged(attempt: AttemptState) -> Row:
+    """How a candidate was judged; times, bytes and operations are sums over the timed cases."""
     evaluation = attempt.evaluation
     assert evaluation is not None, "only judged attempts are usable"
     timed = evaluation.latency if is_timed(evaluation) else ()
@@ -274,61 +217,67 @@ def _judged(attempt: AttemptState) -> JudgedRound:
     moved = sum(case.bytes for case in work) if whole and all(case.bytes for case in work) else 0
     flops = sum(case.flops for case in work) if whole else 0
     maintainability, error = maintainability_of(attempt.source or ""), evaluation.error
-    return JudgedRound(
-        call_ok=evaluation.call,
-        exe_ok=is_correct(evaluation),
-        perf_ok=bool(timed),
-        dtype=dtypes.pop() if len(dtypes) == 1 else "",
-        runtime_ms=_rounded(runtime_ms or None),
-        gbs=_rounded(moved / runtime_ms / 1e6 if runtime_ms and moved else None),
-        tflops=_rounded(flops / runtime_ms / 1e9 if runtime_ms and flops else None),
-        speedup=_rounded(baseline_ms / runtime_ms if runtime_ms else None),
-        maintainability=NOT_PYTHON if maintainability is None else round(maintainability, 2),
-        error="\n".join(filter(None, (error.message, error.trace))) if error is not None else "",
-    )
+    return {
+        "call_ok": evaluation.call,
+        "exe_ok": is_correct(evaluation),
+        "perf_ok": bool(timed),
+        "dtype": dtypes.pop() if len(dtypes) == 1 else "",
+        "runtime_ms": _rounded(runtime_ms or None),
+        "gbs": _rounded(moved / runtime_ms / 1e6 if runtime_ms and moved else None),
+        "tflops": _rounded(flops / runtime_ms / 1e9 if runtime_ms and flops else None),
+        "speedup": _rounded(baseline_ms / runtime_ms if runtime_ms else None),
+        "maintainability": NOT_PYTHON if maintainability is None else round(maintainability, 2),
+        "error": "\n".join(filter(None, (error.message, error.trace))) if error is not None else "",
+    }
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, DIGITS)
 
 
-def _memory(attempt: AttemptState) -> Memory:
+def _memory(attempt: AttemptState) -> Row:
+    """The memory of an agent after a round, as far as Wavedeck has one."""
     evaluation = attempt.evaluation
     reflections = [call.text for call in attempt.calls if call.role is Role.REFLECTOR and call.finished]
-    return Memory(
-        temp_strategy=attempt.strategy or None,
-        reflection=reflections[-1] if reflections else None,
-        pass_call=evaluation is not None and evaluation.call,
-        pass_exe=evaluation is not None and is_correct(evaluation),
-        pass_perf=evaluation is not None and is_timed(evaluation),
-        memory_source_round=_round(attempt),
-    )
+    return {
+        "temp_strategy": attempt.strategy or None,
+        "perf_strategy": None,
+        "reflection_texts": None,
+        "reflection": reflections[-1] if reflections else None,
+        "pass_call": evaluation is not None and evaluation.call,
+        "pass_exe": evaluation is not None and is_correct(evaluation),
+        "pass_perf": evaluation is not None and is_timed(evaluation),
+        "memory_source_round": _round(attempt),
+    }
+
+
+def _session_facts(state: SessionState, instance: InstanceState) -> Row:
+    started = state.started
+    assert started is not None, "a session with attempts has started"
+    return {
+        "session": started.session,
+        "task": instance.task,
+        "method": started.method,
+        "seed": started.seed,
+        "versions": started.versions,
+        "reference_shown": started.shows_reference(instance.task),
+    }
 
 
 def _provenance(
     state: SessionState, instance: InstanceState, before: AttemptState, after: AttemptState
-) -> RowOrigin:
-    started = state.started
-    assert started is not None, "a session with attempts has started"
+) -> Row:
     evaluations = [attempt.evaluation for attempt in (before, after) if attempt.evaluation is not None]
-    calls = code_call(before.calls), code_call(after.calls)
-    models = [call.model if call is not None else "" for call in calls]
-    return RowOrigin(
-        session=started.session,
-        task=instance.task,
-        before=before.attempt,
-        after=after.attempt,
-        method=started.method,
-        before_model=models[0],
-        after_model=models[1],
-        before_origin=str(before.origin),
-        after_origin=str(after.origin),
-        seed=started.seed,
-        against=baseline_names(*evaluations),
-        before_hardware=evaluations[0].provenance,
-        after_hardware=evaluations[1].provenance,
-        versions=started.versions,
-    )
+    facts: Row = {"against": baseline_names(*evaluations)}
+    for side, attempt, evaluation in zip(("before", "after"), (before, after), evaluations, strict=True):
+        call = code_call(attempt.calls)
+        facts |= {
+            side: attempt.attempt,
+            f"{side}_model": call.model if call is not None else "",
+            f"{side}_origin": str(attempt.origin),
+            f"{side}_hardware": evaluation.provenance,
+        }
+    return _session_facts(state, instance) | facts
 
 
 def maintainability_of(source: str) -> float | None:

@@ -270,7 +270,7 @@ MIT = (
 
 def test_licence_is_read_from_the_folder_or_the_root_of_its_repository(tmp_path: Path) -> None:
     registry = tmp_path / "home" / "suites.toml"
-    for name in ("mine", "theirs", "silent"):
+    for name in ("mine", "theirs", "gpu-mode", "silent"):
         task = tmp_path / name / "tasks" / "softmax"
         task.mkdir(parents=True)
         (task / "task.toml").touch()
@@ -279,10 +279,14 @@ def test_licence_is_read_from_the_folder_or_the_root_of_its_repository(tmp_path:
     (tmp_path / "theirs" / ".git").mkdir()
     (tmp_path / "theirs" / "COPYING").write_text("Apache License\n  Version 2.0, January 2004")
     (tmp_path / "silent" / "LICENSE").write_text(MIT)
+    (tmp_path / "gpu-mode" / "tasks" / "LICENSE").write_text(
+        "June 9 Researcher Reciprocity License\nVersion 1.0"
+    )
     licences = suite_licences(registry)
     assert licences == {
         "starter": "Apache-2.0",
         "wavedeck-bench": "Apache-2.0",
         "mine": "MIT",
         "theirs": "Apache-2.0",
+        "gpu-mode": "LicenseRef-Researcher-Reciprocity",
     }

@@ -239,7 +239,7 @@ _ACTIONS = {
         Action("task", "Make a task of a kernel file; show and check tasks."),
         Action("suites", "List and add suites of tasks; judge references."),
         Action("export", "Write kernels with evidence, a test and a benchmark."),
-        Action("dataset", "Write pairs, transitions and winners as data."),
+        Action("dataset", "Write pairs, transitions, conversations and winners as data."),
         Action("apply", "Commit a kernel to a new branch of its repository."),
         Action("record", "Make a recording of finished sessions."),
         Action("doctor", "Check what this machine can run."),

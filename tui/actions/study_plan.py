@@ -1,7 +1,7 @@
 """Plans of studies: a TOML file with keys of `run`, and with methods, models and seeds that are combined.
 
-One session runs each combination: a *cell*. The name of a study has a hash of all its cells and prompt templates, so the
-same plan finds its sessions again, and a changed plan is another study.
+One session runs each combination: a *cell*. The name of a study has a hash of all its cells, the texts of its tasks and the
+prompt templates. So the same plan finds its sessions again, and a changed plan or task is another study.
 """
 
 from __future__ import annotations
@@ -18,26 +18,23 @@ import msgspec
 from msgspec import Meta
 
 from engine.methods import open_method
-from engine.models import Limits
-from engine.plan.request import RunPlan
+from engine.plan.request import Label, RunPlan
 from engine.plan.settings import SETTINGS, SUITE, Count, Seed, setting_of
 from engine.prompting.prompting import template_hashes
 from sessions.names import series_name
-from suites import load_suite, load_task, public_suite_names
+from sessions.settings import MethodOptions
+from suites import find_public_task, load_public_suite, load_suite, load_task, public_suite_names
+from suites.folder import FILES
+from suites.public.recorded import text_digest
 from tui.config import Configuration, SettingSource, checked, read
 from tui.diagnostics import Complaint
+from tui.facts.settings_words import method_words
+from tui.facts.vocabulary import counted
 
 SHIPPED = Path(__file__).parents[2] / "engine" / "plan" / "plans"
 """Folder of the plans that ship with Wavedeck."""
 DIGITS = 6
 """Hexadecimal digits of the hash in a study's name."""
-
-HASHED = """
-model tasks to_record suite method instances iterations devices targets review budget_usd budget_tokens budget_attempts
-budget_device_s budget_wall_s seed prices limits providers options stop_rules stop_at_speedup stop_without_gain past_roof
-allocate against spread first_chain series python title
-"""
-"""The settings that the names of studies have always hashed, in their first order."""
 
 Texts = Annotated[tuple[str, ...], Meta(min_length=1, description='a list of names, for example ["softmax"]')]
 Seeds = Annotated[
@@ -46,6 +43,10 @@ Seeds = Annotated[
 Methods = Annotated[
     tuple[dict[str, Any], ...],
     Meta(min_length=1, description="a table for each method: [[methods]] with method and its options"),
+]
+
+Labels = Annotated[
+    Mapping[str, Label], Meta(description='a table of texts: [labels] with "anthropic:NAME" = "Sonnet"')
 ]
 
 
@@ -58,16 +59,26 @@ class StudyKeys(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Number of tasks to draw."""
     sample_seed: Seed = 0
     models: Texts = ()
+    labels: Labels = {}
+    """How reports print the models, by name."""
     seeds: Seeds = ()
     """Seeds of the judge's inputs; each is a repetition."""
     methods: Methods
 
 
 OWN = {field.encode_name: field for field in msgspec.structs.fields(StudyKeys)}
-RUN = {key: field for key, field in SETTINGS.items() if setting_of(field).study}
+REQUEST = {field.encode_name: field for field in msgspec.structs.fields(RunPlan)}
+RUN = {key: field for key, field in SETTINGS.items() if setting_of(field).study} | {
+    "sampling": REQUEST["sampling"]
+}
 """The keys of `run` in a plan."""
-A_METHOD = {key: field for key, field in (OWN | RUN).items() if key in {*RUN, "models"} - {"suite"}}
+A_METHOD = {key: field for key, field in RUN.items() if key != "suite"} | {
+    "models": OWN["models"],
+    "label": REQUEST["label"],
+}
 """Keys of one entry of `methods`."""
+UNHASHED = frozenset({"cells", "label", "limits", "model_label", "prices", "providers"})
+"""Settings that decide no result: a study keeps its name if they change."""
 
 
 class Study(msgspec.Struct, frozen=True):
@@ -78,6 +89,8 @@ class Study(msgspec.Struct, frozen=True):
     file: Path
     cells: tuple[RunPlan, ...]
     """The sessions to run; cell n is number n - 1."""
+    coverage: tuple[str, ...]
+    """How many tasks of each suite the study has: `3 of 184 tasks of tritonbench-revised`."""
 
 
 def read_study(word: str, tasks: Sequence[str], configured: Configuration, *, registry: Path) -> Study:
@@ -102,14 +115,22 @@ def read_study(word: str, tasks: Sequence[str], configured: Configuration, *, re
         settings = _changed(base, entry_values, flags)
         settings = msgspec.structs.replace(settings, tasks=names, suite=None, stop_rules=False, review="auto")
         models = _models(source, settings, entry_values.get("models", ()), keys.models, flags)
-        cells += [msgspec.structs.replace(settings, model=model) for model in models]
-    digest = _digest(cells, keys.seeds)
+        if settings.options != MethodOptions(without=settings.without) and not settings.label:
+            settings = msgspec.structs.replace(
+                settings, label=method_words(settings.method, settings.options)
+            )
+        cells += [
+            msgspec.structs.replace(settings, model=model, model_label=keys.labels.get(model, ""))
+            for model in models
+        ]
+    texts, coverage = _texts(names, registry)
+    digest = _digest(cells, keys.seeds, texts)
     name = f"{_stem(file)}-{digest[:DIGITS]}"
     usual = int(digest[:DIGITS], 16) if base.seed is None else base.seed
     seeded = [
         msgspec.structs.replace(cell, seed=seed) for seed, cell in product(keys.seeds or (usual,), cells)
     ]
-    return Study(name, file, tuple(_numbered(seeded, name)))
+    return Study(name, file, tuple(_numbered(seeded, name)), coverage)
 
 
 def find_plan(word: str) -> Path:
@@ -141,7 +162,11 @@ def _stem(file: Path) -> str:
 
 def _changed(settings: RunPlan, values: Mapping[str, Any], flags: set[str]) -> RunPlan:
     """Return the settings with those of a plan, but for what a flag set."""
-    own = {RUN[key].name: value for key, value in values.items() if key in RUN}
+    own = {
+        field.name: values[key]
+        for key, field in (RUN | A_METHOD).items()
+        if key in values and key != "models"
+    }
     return msgspec.structs.replace(
         settings, **{name: value for name, value in own.items() if name not in flags}
     )
@@ -180,19 +205,44 @@ def _tasks(keys: StudyKeys, arguments: Sequence[str], settings: RunPlan, registr
     return tuple(sorted(drawn[: keys.sample], key=names.index))
 
 
-def _digest(cells: Sequence[RunPlan], seeds: Sequence[int]) -> str:
-    """Return the hash of what decides the results of the cells; prices and time limits do not."""
-    text = msgspec.json.encode([[*map(_hashed, cells)], seeds, dict(sorted(template_hashes().items()))])
+def _texts(names: Sequence[str], registry: Path) -> tuple[list[str], tuple[str, ...]]:
+    """Return the hashes of the texts of tasks, and how many of the tasks of each suite these are."""
+    public = public_suite_names(registry=registry)
+    by_suite: dict[str, list[str]] = {}
+    for name in names:
+        by_suite.setdefault(name.partition("/")[0], []).append(name)
+    texts, coverage = [], []
+    for suite, own in by_suite.items():
+        if suite in public:
+            offered = load_public_suite(suite, registry=registry).tasks
+            texts += [text_digest(find_public_task(name, offered)) for name in own]
+            number = len(offered)
+        else:
+            folders = {task.id: task.folder for task in load_suite(suite, registry=registry)}
+            texts += [_folder_digest(folders[name]) for name in own]
+            number = len(folders)
+        coverage.append(f"{len(own):,} of {counted(number, 'task')} of {suite}")
+    return texts, tuple(coverage)
+
+
+def _folder_digest(folder: Path) -> str:
+    files = [folder / name for name in FILES if (folder / name).exists()]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _digest(cells: Sequence[RunPlan], seeds: Sequence[int], texts: Sequence[str]) -> str:
+    """Return the hash of what decides the results of the cells; prices, time limits and labels do not."""
+    text = msgspec.json.encode(
+        [[*map(_hashed, cells)], seeds, dict(sorted(template_hashes().items())), texts]
+    )
     return hashlib.sha256(text).hexdigest()
 
 
 def _hashed(cell: RunPlan) -> dict[str, Any]:
-    """Return the settings of a cell for the hash; a later setting counts where it is changed, so that it renames no study."""
-    first, usual = HASHED.split(), type(cell)()
-    later = [name for name in cell.__struct_fields__ if name not in first and not hasattr(cell.options, name)]
-    changed = [name for name in later if getattr(cell, name) != getattr(usual, name)]
-    values = {name: getattr(cell, name) for name in (*first, *changed)}
-    return values | {"prices": {}, "limits": Limits(), "providers": {}}
+    """Return the settings of a cell for the hash that are not at their default, so that a later setting renames no study."""
+    usual = type(cell)()
+    changed = (name for name in cell.__struct_fields__ if getattr(cell, name) != getattr(usual, name))
+    return {name: getattr(cell, name) for name in changed if name not in UNHASHED}
 
 
 def _numbered(cells: Sequence[RunPlan], name: str) -> Iterator[RunPlan]:
@@ -201,4 +251,6 @@ def _numbered(cells: Sequence[RunPlan], name: str) -> Iterator[RunPlan]:
     for number, cell in enumerate(cells, start=1):
         first = chains.get(cell.model, 1) if cell.model.startswith("recorded:") else 1
         chains[cell.model] = first + (cell.instances or 1)
-        yield msgspec.structs.replace(cell, series=series_name(name, number), first_chain=first)
+        yield msgspec.structs.replace(
+            cell, series=series_name(name, number), cells=len(cells), first_chain=first
+        )

@@ -29,7 +29,7 @@ STOP_REASONS = {
     "max_tokens": "truncated",
     "model_context_window_exceeded": "truncated",
 }
-OPTIONAL = frozenset({"temperature", "thinking", "cache_control"})
+OPTIONAL = frozenset({"temperature", "top_p", "output_config", "thinking", "cache_control"})
 INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 """Counts whose sum is the prompt. The first event of a stream has them; its `output_tokens` is only a beginning."""
 ALLOWED_OUTPUT = re.compile(r"max_tokens: \d+ > (\d+)")
@@ -82,6 +82,10 @@ class AnthropicClient(SdkClient):
             "thinking": {"type": "adaptive", "display": "summarized"},
             "temperature": request.temperature,
         }
+        if request.top_p is not None:
+            parameters["top_p"] = request.top_p
+        if request.effort:
+            parameters["output_config"] = {"effort": request.effort}
         if system:
             parameters["system"] = [{"type": "text", "text": system, **cache}]
         return parameters

@@ -35,7 +35,7 @@ class OpenAIWire(SdkClient):
         self, spec: ModelSpec, access: Access, limits: Limits, *, output: str, optional: frozenset[str]
     ) -> None:
         """`output` is the parameter that limits the reply; `optional` are others that a model may refuse."""
-        super().__init__(spec, access, limits, optional=optional | {output, "temperature"})
+        super().__init__(spec, access, limits, optional=optional | {output, "temperature", "top_p"})
         self._output = output
 
     def _open_sdk(self, spec: ModelSpec, access: Access) -> openai.AsyncOpenAI:
@@ -79,7 +79,9 @@ class OpenAIClient(OpenAIWire):
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
         # OpenAI's reasoning models, also on Azure, refuse the old name; many other servers do not know the new name.
         output = "max_completion_tokens" if spec.provider == "azure" else "max_tokens"
-        super().__init__(spec, access, limits, output=output, optional=frozenset({"stream_options"}))
+        super().__init__(
+            spec, access, limits, output=output, optional=frozenset({"stream_options", "reasoning_effort"})
+        )
 
     def _parameters(self, request: Request, without: frozenset[str]) -> dict[str, Any]:
         return {
@@ -88,6 +90,8 @@ class OpenAIClient(OpenAIWire):
             "temperature": request.temperature,
             "stream_options": {"include_usage": True},
             self._output: request.max_output_tokens,
+            **({} if request.top_p is None else {"top_p": request.top_p}),
+            **({"reasoning_effort": request.effort} if request.effort else {}),
         }
 
     def _items(self, stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:

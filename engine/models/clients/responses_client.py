@@ -36,11 +36,12 @@ class ResponsesClient(OpenAIWire):
             "model": self._name,
             "input": messages,
             "temperature": request.temperature,
-            "reasoning": {"summary": "auto"},
+            "reasoning": {"summary": "auto"} | ({"effort": request.effort} if request.effort else {}),
             "prompt_cache_key": cache_key(request.key),
             # The journal keeps the conversation; the provider does not have to.
             "store": False,
             self._output: request.max_output_tokens,
+            **({} if request.top_p is None else {"top_p": request.top_p}),
         }
         return parameters | ({"instructions": system} if system else {})
 

@@ -9,7 +9,9 @@ import pytest
 
 from engine.errors import ContextTooLong, GaveUp, ModelError, TryAgain, UselessToRetry
 from engine.models import Limits
+from engine.run.calls import sampled
 from sessions.events import Usage
+from sessions.settings import Sampling
 from tests.support.engine.model_calls import BRISK, WIRES, Received, client_of, connected, ignore, request
 from tests.support.engine.model_server import Answer, Seen, cuts, garbage, hangs, model_server, refuses, says
 
@@ -71,6 +73,28 @@ async def test_request_contains_the_messages_and_parameters(wire: str) -> None:
     assert seen.body["stream"] is True
     assert seen.body["model"] == "test"
     assert seen.body["max_output_tokens" if wire == "responses" else "max_tokens"] == 32_000
+
+
+async def test_top_p_and_effort_are_sent_where_the_plan_names_them(wire: str) -> None:
+    key = request().key
+    plan = {"all": Sampling(temperature=0.3, top_p=0.9), key.role: Sampling(temperature=0.7, effort="high")}
+    async with connected(wire, says("yes"), says("yes")) as (client, server):
+        await client.reply(sampled(request(), plan), ignore)
+        await client.reply(sampled(request(), {}), ignore)
+    sampled_body, plain_body = (seen.body for seen in server.requests)
+    assert (sampled_body["temperature"], sampled_body["top_p"]) == (0.7, 0.9), (
+        "the role's own value, else that for all"
+    )
+    efforts = {
+        "anthropic": ("output_config", {"effort": "high"}),
+        "openai": ("reasoning_effort", "high"),
+        "responses": ("reasoning", {"summary": "auto", "effort": "high"}),
+    }
+    name, value = efforts[wire]
+    assert sampled_body[name] == value
+    assert plain_body["temperature"] == 1.0
+    assert "top_p" not in plain_body
+    assert plain_body.get(name) in (None, {"summary": "auto"})
 
 
 async def test_reply_is_whole_if_the_server_hangs_after_the_stop_reason(

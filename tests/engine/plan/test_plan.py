@@ -5,19 +5,27 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import msgspec
 import pytest
 
 from engine.errors import UsageProblem
 from engine.models import Pace
-from engine.plan.job import plan_of, read_plan, session_started
+from engine.plan.job import Job, plan_of, read_plan, references_shown, session_started
 from engine.plan.plan import SessionPlan, resolve
 from engine.plan.request import RunPlan
 from engine.process.launch import write_plan
 from harness import Device, HarnessError
 from sessions import Home
 from sessions.names import SESSION
-from suites import SuiteError, load_suite
+from sessions.settings import MethodOptions, Sampling
+from suites import SuiteError, load_public_suite, load_suite, load_task
+from suites.public.task import SuiteKind
+from suites.registry import add_suite
+from suites.task import RecordedScript
+from tests.suites.public import clones
 
 KEY = {"ANTHROPIC_API_KEY": "key"}
 
@@ -96,6 +104,10 @@ def test_plan_may_use_less_than_the_recording_has(tmp_path: Path) -> None:
         ({"budget_attempts": 0}, "--budget-attempts must be a whole number, 1 or more"),
         ({"budget_device_s": 0.0}, "--budget-device-s must be a number of seconds above 0"),
         ({"providers": {"antropic": Pace()}}, r"\[providers.antropic\] names no provider"),
+        (
+            {"sampling": {"judge": Sampling(temperature=0.2)}},
+            r"\[sampling.judge\] names no role: write one of all, generator, reflector, optimizer",
+        ),
         ({"budget_usd": -1.0}, "--budget-usd must be an amount of US dollars above 0"),
         ({"budget_usd": float("nan")}, "--budget-usd must be an amount of US dollars above 0"),
         ({"tasks": ("softmax",), "suite": "other"}, "not in suite other"),
@@ -121,3 +133,46 @@ def test_plan_on_disk_and_first_event_keep_the_series_and_the_chains(tmp_path: P
     assert read_plan(live) == plan
     resumed = plan_of(session_started(plan).describe())
     assert (resumed.first_chain, resumed.series) == (7, "tables-3f2a91/7")
+
+
+@pytest.mark.parametrize(
+    ("hides", "instruction", "option", "shown"),
+    [
+        (False, "Write it.\n```python\n@triton.jit\ndef f(): ...\n```", False, True),
+        (False, "Improve the kernel that is shown below.", False, False),
+        (True, "Write a softmax.", False, False),
+        (True, "Write a softmax.", True, True),
+    ],
+    ids=["the instruction quotes it", "the benchmark gives it", "hidden", "shown by option"],
+)
+def test_session_names_the_tasks_whose_prompts_quote_a_hidden_reference(
+    *, hides: bool, instruction: str, option: bool, shown: bool
+) -> None:
+    script = RecordedScript("wavedeck_call(call, x=None)", hides_baseline=hides)
+    task = msgspec.structs.replace(load_task("softmax"), script=script, instruction=instruction)
+    options = MethodOptions(show_reference=option)
+    job = SimpleNamespace(plan=SimpleNamespace(options=options, candidates={}), tasks=[task], unrecorded=[])
+    assert references_shown(cast("Job", job)) == (("starter/softmax",) if shown else ())
+
+
+def test_candidates_that_exist_keep_what_is_known_of_their_prompts() -> None:
+    plan = SimpleNamespace(candidates={"softmax#1": ()}, references_shown=("starter/softmax",))
+    assert references_shown(cast("Job", SimpleNamespace(plan=plan))) == ("starter/softmax",)
+
+
+def test_benchmark_without_its_instructions_quotes_its_references(tmp_path: Path) -> None:
+    registry = tmp_path / "suites.toml"
+    add_suite("tritonbench-revised", clones.geak_eval(tmp_path / "GEAK-eval"), registry)
+
+    def shown() -> tuple[str, ...]:
+        tasks = load_public_suite("tritonbench-revised", registry=registry).tasks
+        job = SimpleNamespace(
+            plan=SimpleNamespace(options=MethodOptions(), candidates={}), tasks=[], unrecorded=tasks
+        )
+        return references_shown(cast("Job", job))
+
+    assert shown() == ("tritonbench-revised/scale",)
+    add_suite(
+        "tritonbench-g", clones.tritonbench(tmp_path / "TritonBench"), registry, kind=SuiteKind.TRITONBENCH_G
+    )
+    assert shown() == ()

@@ -283,7 +283,11 @@ def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: P
         "import pathlib; (pathlib.Path(__file__).parent / 'imported').touch()\n"
     )
     (fake / "lax.py").write_text("def top_k(scores, count):\n    return scores, scores\n")
-    code = "from engine.corpus.retrieval import Index\nprint(Index(lambda: [('load', 'dot'), ('exp',)]).scores(['dot']))"
+    code = (
+        "import sys\nfrom engine.corpus.retrieval import Index\n"
+        "scores = Index(lambda: [('load', 'dot'), ('exp',)]).scores(['dot'])\n"
+        "assert 'jax' not in sys.modules, 'scipy fails with an entry without a module'\nprint(scores)"
+    )
     paths = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
     first, second = json.loads(python(code, PYTHONPATH=paths))
     assert first > 0 == second

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from statistics import fmean
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import permutation_test
 
 from harness import Verdict
 from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.comparison import compare, discordant_interval, exact_mcnemar, holm, sign_flips
+from sessions.metrics.comparison import (
+    compare_all,
+    discordant_interval,
+    exact_mcnemar,
+    holm,
+    sign_flips,
+)
 from sessions.metrics.equal_budget import EqualCost, pair_tasks
 from sessions.state.state import Confirmation
 from tests.support.sessions.rows import row
@@ -39,9 +49,9 @@ def times_different(draws: int, tasks: int, *, skill: float = 0.0, gain: float =
     draw, different = random.Random(7), 0
     for _ in range(draws):
         difficulties = [draw.gauss(0, 1.5) for _ in range(tasks)]
-        first = drawn_side(draw, difficulties, -0.5, 0.3)
-        second = drawn_side(draw, difficulties, skill - 0.5, 0.3 + gain)
-        comparison = compare(first, second, draws=100)
+        first = [*drawn_side(draw, difficulties, -0.5, 0.3)]
+        second = [*drawn_side(draw, difficulties, skill - 0.5, 0.3 + gain)]
+        (comparison,) = compare_all((first, second), draws=100)
         made = (comparison.solved, comparison.speed)
         different += any(difference is not None and difference.is_proven for difference in made)
     return different
@@ -80,12 +90,28 @@ def test_exact_mcnemar_and_its_interval_agree() -> None:
 def test_sign_flips_list_all_patterns_and_agree_with_their_interval() -> None:
     assert sign_flips([0.1, 0.2, 0.3, 0.4, 0.5]) == (2 / 32, None), "five tasks prove nothing"
     assert sign_flips([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).p == 2 / 64
-    draw = random.Random(3)
-    for tasks in (6, 9, 20):
-        logs = [draw.gauss(0.2, 0.3) for _ in range(tasks)]
-        flips = sign_flips(logs, draws=300)
-        assert (flips.p <= 0.05) == (not flips.interval[0] <= 0 <= flips.interval[1])
-        assert flips.interval[0] < math.fsum(logs) / tasks < flips.interval[1]
+    # By hand: 1, 2 and 3 change their signs in 8 patterns; |sum| is at least |1 + 2 - 3| = 0 in all, at least 4 in 4 of them.
+    assert sign_flips([1.0, 2.0, -3.0]).p == 1.0
+    assert sign_flips([-1.0, 2.0, 3.0]).p == 4 / 8
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(-1, 1).map(lambda value: round(value, 3)), min_size=6, max_size=14), st.floats(0, 0.6)
+)
+def test_interval_of_sign_flips_excludes_0_exactly_if_p_is_small(logs: list[float], gain: float) -> None:
+    flips = sign_flips([log + gain for log in logs], draws=300)
+    low, high = flips.interval
+    assert (flips.p <= 0.05) == (not low <= 0 <= high)
+    assert low <= math.fsum(logs) / len(logs) + gain <= high
+
+
+@pytest.mark.parametrize("tasks", [4, 11, 30])
+def test_p_of_sign_flips_is_that_of_scipy(tasks: int) -> None:
+    draw = random.Random(tasks)
+    logs = [draw.gauss(0.1, 0.3) for _ in range(tasks)]
+    test = permutation_test((logs,), fmean, permutation_type="samples", n_resamples=2048, vectorized=False)
+    assert sign_flips(logs).p == pytest.approx(test.pvalue, abs=0 if tasks < 12 else 0.05)
 
 
 def test_holm_keeps_the_order_of_the_tests() -> None:
@@ -151,4 +177,40 @@ def test_kernel_that_failed_its_exam_gives_no_speedup() -> None:
 def test_speedups_of_different_origin_are_not_compared(change: dict[str, object], reason: str) -> None:
     (pair,) = pair_tasks([row(speedup=2.0)], [row(speedup=3.0, **change)], EqualCost.ATTEMPTS).pairs
     assert (pair.apart, pair.log_ratio, pair.solved) == (reason, None, (True, True))
-    assert compare([row(speedup=2.0)], [row(speedup=3.0, **change)]).speed is None
+    (comparison,) = compare_all(([row(speedup=2.0)], [row(speedup=3.0, **change)]))
+    assert comparison.speed is None
+
+
+def test_pairs_have_equal_seed_and_method_where_both_sides_have_them() -> None:
+    first = [
+        row("t", seed=seed, session=f"{method}{seed}", method=method)
+        for seed in (1, 2)
+        for method in ("geak", "direct")
+    ]
+    second = [wrong("t", seed=seed, session=f"b{seed}", method="geak") for seed in (2, 3)]
+    paired = pair_tasks(first, second, EqualCost.ATTEMPTS)
+    assert [pair.instances for pair in paired.pairs] == [1], "geak with seed 2"
+    assert paired.left_out == {"instance that only one side has": 4}
+    second = [wrong("t", seed=9, session="c", method="reflexion")]
+    (pair,) = pair_tasks(first[:1], second, EqualCost.ATTEMPTS).pairs
+    assert pair.solved == (True, False), "the sides differ in method and seed"
+    several = [*second, wrong("t", seed=2, session="d", method="agent")]
+    assert not pair_tasks(first, several, EqualCost.ATTEMPTS).pairs, "no method is common"
+
+
+def test_prompts_with_and_without_the_reference_are_never_pooled() -> None:
+    shown = [row("t", reference_shown=True), row("u")]
+    paired = pair_tasks(shown, [row("t"), row("u")], EqualCost.ATTEMPTS)
+    assert [pair.task for pair in paired.pairs] == ["u"]
+    assert paired.left_out == {"instance whose prompt quotes the reference on one side alone": 2}
+
+
+def test_three_methods_are_corrected_for_all_tests() -> None:
+    sides = [
+        [row(f"t{n}", speedup=speedup, method=str(speedup)) for n in range(8)] for speedup in (1.0, 2.0, 2.5)
+    ]
+    compared = compare_all(sides)
+    assert [round(comparison.speed.value, 2) for comparison in compared] == [2.0, 2.5, 1.25]
+    assert {(comparison.comparisons, comparison.speed.p_corrected) for comparison in compared} == {
+        (6, 6 * 2 / 256)
+    }

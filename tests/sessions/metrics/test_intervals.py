@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import re
+import sys
 from statistics import fmean
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessions.errors import ExtraMissing
 from sessions.metrics.intervals import bootstrap_interval, wilson_interval
 
 
@@ -58,12 +60,13 @@ def test_bootstrap_depends_on_its_seed_alone() -> None:
     assert bootstrap_interval(values, fmean, seed=5) != bootstrap_interval(values, fmean, seed=6)
 
 
-def test_bootstrap_of_an_unknown_statistic_or_of_one_task_has_no_interval() -> None:
+def test_bootstrap_of_one_task_has_no_interval_and_equal_tasks_have_their_value() -> None:
     assert bootstrap_interval([1.0], fmean) is None
-
-    def of_different(values: Sequence[float]) -> float | None:
-        return fmean(values) if len(set(values)) > 1 else None
-
-    assert bootstrap_interval([1.0, 1.0], of_different) is None
-    assert bootstrap_interval([1.0, 2.0], of_different) is None, "half of the draws have one task twice"
     assert bootstrap_interval([1.0, 1.0], fmean) == (1.0, 1.0)
+
+
+def test_figure_without_scipy_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(ExtraMissing, match=re.escape("pip install 'wavedeck[reports]'")):
+        bootstrap_interval([1.0, 2.0], fmean)
+    assert wilson_interval(1, 29) is not None, "the cockpit shows it"

@@ -41,7 +41,7 @@ def chain(*evaluations: Evaluation, exam: tuple[int, Evaluation] | None = None) 
 
 def named(rows: Iterator[object]) -> list[tuple[str, str]]:
     """Return transition and kind of each row."""
-    return [(row.transition, row.kind) for row in rows]
+    return [(row["transition"], row["kind"]) for row in rows]
 
 
 def test_each_failed_attempt_is_paired_with_the_next_right_code() -> None:
@@ -75,8 +75,8 @@ def test_kernel_that_failed_its_exam_is_no_right_code() -> None:
 )
 def test_only_a_proven_gain_is_an_optimization(after: Evaluation, kind: list[str]) -> None:
     state = chain(timed(9.0), after)
-    assert [row.kind for row in pairs(state, LICENCES)] == kind
-    assert [row.kind for row in transitions(state, LICENCES)] == kind
+    assert [row["kind"] for row in pairs(state, LICENCES)] == kind
+    assert [row["kind"] for row in transitions(state, LICENCES)] == kind
 
 
 def test_transitions_have_regressions_too() -> None:
@@ -85,7 +85,7 @@ def test_transitions_have_regressions_too() -> None:
         ("round_0_to_round_1", "regression_exe,regression_perf"),
         ("round_2_to_round_3", "exe_fail_to_pass,perf_ok_newly"),
     ]
-    assert [row.notes for row in rows] == ["regression", ""]
+    assert [row["notes"] for row in rows] == ["regression", ""]
 
 
 SIDE = {
@@ -122,4 +122,4 @@ def test_row_has_the_keys_and_types_of_the_corpus() -> None:
     assert (row["task_license"], row["provenance"]["after"]) == ("Apache-2.0", "softmax#1/2")
     assert row["provenance"]["after_hardware"]["driver"] == "6.4"
     (unknown,) = pairs(chain(timed(9.0), timed(8.0)), {})
-    assert unknown.task_license is None
+    assert unknown["task_license"] is None

@@ -17,7 +17,7 @@ from sessions.settings import MODULES, MethodOptions, RunSettings
 from tests.support.programs import ROOT
 from tui.actions import run_form, study_plan
 from tui.commands.run.run import run_command
-from tui.config import FIELDS, Preferences, from_environment, variable_of
+from tui.config import FIELDS, TABLES, Preferences, from_environment, variable_of
 
 KEPT_AS = dict.fromkeys(("stop-at-speedup", "stop-without-gain", "past-roof"), "stop") | {"suite": "tasks"}
 """Settings that a session's description has under another name."""
@@ -46,7 +46,7 @@ def test_documented_keys_are_the_keys_of_files() -> None:
     row = next(line for line in page.splitlines() if line.startswith("| `suite`"))
     keys = re.findall(r"`([a-z-]+)`", row)
     assert keys == [*SETTINGS]
-    assert set(FIELDS) == {*SETTINGS, *Preferences.__struct_fields__, "prices", "limits", "providers"}
+    assert set(FIELDS) == {*SETTINGS, *Preferences.__struct_fields__, *TABLES}
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_a_new_setting_renames_no_study_and_a_changed_one_does() -> None:
         widened: bool = False
 
     plan, later = RunPlan(model="anthropic:m"), Later(model="anthropic:m")
-    assert study_plan._digest([later], ()) == study_plan._digest([plan], ())
+    assert study_plan._digest([later], (), ()) == study_plan._digest([plan], (), ())
     changed = msgspec.structs.replace(later, widened=True)
-    assert study_plan._digest([changed], ()) != study_plan._digest([plan], ())
+    assert study_plan._digest([changed], (), ()) != study_plan._digest([plan], (), ())

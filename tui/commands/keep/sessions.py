@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from harness import Verdict
-from sessions.catalog import SessionInfo, Standing, delete_session, find_session, list_sessions, session_info
+from sessions.catalog import SessionInfo, Standing, delete_session, find_sessions, list_sessions, session_info
 from sessions.events import SessionTitled
 from sessions.home import home_from
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState, known_sum
@@ -60,7 +60,7 @@ def push_command(remote: str, sessions: tuple[str, ...]) -> None:
     Of a running session, the part that is in the store. A branch that REMOTE has with other commits is refused.
     """
     home = home_from(os.environ)
-    names = [find_session(home, session) for session in sessions]
+    names = [name for session in sessions for name in find_sessions(home, session)]
     shared = push_sessions(home, remote, names, on_progress=GitProgress(f"push to {remote}"))
     say(result_words("pushed", shared, f"{remote} has"))
 

@@ -21,11 +21,21 @@ from engine.plan.request import RunPlan
 from engine.process.launch import resume, start
 from harness import HarnessError
 from sessions import SessionState
-from sessions.catalog import SessionInfo, Standing, list_sessions, session_state, study_sessions
-from sessions.errors import NothingToResume, SessionsError
+from sessions.catalog import (
+    SessionInfo,
+    Standing,
+    StudySessions,
+    find_study,
+    list_sessions,
+    session_state,
+    study_sessions,
+)
+from sessions.errors import NoSuchSession, NothingToResume, SessionsError
 from sessions.events import AnyEvent, CallFailed, EngineStopped, InstanceFinished, Notice
 from sessions.files import locked
 from sessions.home import Home, home_from
+from sessions.names import split_series
+from sessions.settings import RunSettings
 from suites import SuiteError, public_suite_names
 from tui.actions.run_estimates import EstimatedRange, estimate_cell, total
 from tui.actions.study_plan import Study, read_study, shipped_plans
@@ -60,7 +70,8 @@ class StudyCommands(click.Group):
 def study_command(ctx: click.Context, *, as_json: bool) -> None:
     """Run methods, models and seeds of a plan, one session each: `wavedeck study PLAN`; its options: `study run --help`.
 
-    Without PLAN, list the studies of this home and the plans that ship.
+    `wavedeck study NAME` shows the cells of a study of this home with their states. Without an argument, list the studies and the
+    plans that ship.
     """
     if ctx.invoked_subcommand is None:
         print_studies(as_json=as_json)
@@ -102,6 +113,8 @@ def print_studies(*, as_json: bool) -> None:
 def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, **flags: Any) -> ExitCode:
     """Run every cell of PLAN (a TOML file, or the name of a plan that ships) that is not finished, one after the other.
 
+    The name of a study instead of a plan shows its cells, and runs nothing.
+
     A cell is a session: watch it with attach, see it again with replay. Ctrl-C stops the current cell, and the same command
     goes on there. A cell that fails does not stop the next one. TASKs replace the tasks of the plan.
     """
@@ -109,6 +122,9 @@ def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, 
     for remark in configured.remarks:
         say(remark)
     home, environ = home_from(os.environ), environment_with_keys()
+    if not (word.endswith(".toml") or word in shipped_plans()) and (named := study_named(home, word)):
+        emit(study_page(named))
+        return ExitCode.DONE
     study = read_study(word, tasks, configured, registry=home.suites)
     infos = study_sessions(home).get(study.name, {})
     is_finished = count_finished(infos) == len(study.cells)
@@ -120,13 +136,15 @@ def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, 
         prepare_home(home)
         study = _recorded(study, home)
     plans = resolved(study.cells, home, environ)
-    emit(cells_table(plans, infos))
+    cells = dict(enumerate(plans, start=1))
+    emit(cells_table(cells, infos))
     if is_finished:
         emit(f"\n{study.name} is finished; next: wavedeck report {study.name}")
         return ExitCode.DONE
     emit("")
     for line in (
         f"study {study.name}, from {study.file}",
+        f"tasks: {', '.join(study.coverage)}",
         *estimate_lines(plans, infos, list_sessions(home)),
     ):
         emit(line)
@@ -139,12 +157,32 @@ def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, 
     code = run.run()
     emit("")
     infos = study_sessions(home).get(study.name, {})
-    emit(cells_table(plans, infos, run.failed))
+    emit(cells_table(cells, infos, run.failed))
     finished = count_finished(infos)
     if finished < len(plans):
         emit(f"\n{finished} of {len(plans)} cells are finished; the same command runs the others")
     emit(f"\nnext: wavedeck report {study.name}")
     return code
+
+
+def study_named(home: Home, word: str) -> StudySessions | None:
+    """Return the study with this name or unique prefix; `None` if there is none."""
+    try:
+        return find_study(home, word)
+    except NoSuchSession:
+        return None
+
+
+def study_page(study: StudySessions) -> str:
+    """Return the cells of a study of the home that have a session, with their states."""
+    infos = {split_series(info.settings.series).cell: info for info in study.sessions}
+    whole = max(info.settings.cells for info in infos.values())
+    missing = f"\n{whole - len(infos)} of {counted(whole, 'cell')} have no session yet; the plan runs them"
+    cells = cells_table({number: info.settings for number, info in infos.items()}, infos)
+    return (
+        f"study {study.study}\n\n{cells}\n{missing if whole > len(infos) else ''}"
+        f"\nnext: wavedeck report {study.study}"
+    )
 
 
 def count_finished(infos: Mapping[int, SessionInfo]) -> int:
@@ -183,46 +221,27 @@ def _recorded(study: Study, home: Home) -> Study:
 
 
 def cells_table(
-    plans: Sequence[SessionPlan], infos: Mapping[int, SessionInfo], failed: Mapping[int, str] | None = None
+    cells: Mapping[int, RunSettings],
+    infos: Mapping[int, SessionInfo],
+    failed: Mapping[int, str] | None = None,
 ) -> str:
-    """Return the cells with the state of their sessions."""
+    """Return the cells by number with the state of their sessions."""
     columns = (
-        Number("cell"),
-        Column("method", keep=True),
-        Column("model", drop=1),
-        Number("seed", drop=2),
-        Number("tasks"),
-        Number("chains x iterations"),
-        Column("session", if_known=True, keep=True),
-        Column("state", keep=True),
-        Number("solved", if_known=True),
-        Number("attempts", if_known=True),
+        *(Number("cell"), Column("method", keep=True), Column("model", drop=1), Number("seed", drop=2)),
+        *(Number("tasks"), Number("chains x iterations"), Column("session", if_known=True, keep=True)),
+        *(Column("state", keep=True), Number("solved", if_known=True), Number("attempts", if_known=True)),
         Number("cost", if_known=True),
     )
     rows = []
-    for number, plan in enumerate(plans, start=1):
-        info = infos.get(number)
-        rows.append(
-            (
-                str(number),
-                method_words(plan.method, plan.options),
-                plan.model,
-                str(plan.seed),
-                str(len(plan.tasks)),
-                f"{plan.instances} x {plan.iterations}",
-                *(
-                    ("", "not run", "", "", "")
-                    if info is None
-                    else (
-                        info.name,
-                        "failed" if number in (failed or {}) else info.state,
-                        str(len(info.solved)),
-                        str(info.attempts),
-                        "" if info.cost_usd is None else money(info.cost_usd),
-                    )
-                ),
-            )
-        )
+    for number, cell in cells.items():
+        method, model = cell.label or method_words(cell.method, cell.options), cell.model_label or cell.model
+        size = f"{cell.instances} x {cell.iterations}"
+        results = ("", "not run", "", "", "")
+        if (info := infos.get(number)) is not None:
+            state = "failed" if number in (failed or {}) else info.state
+            cost = "" if info.cost_usd is None else money(info.cost_usd)
+            results = (info.name, state, str(len(info.solved)), str(info.attempts), cost)
+        rows.append((str(number), method, model, str(cell.seed), str(len(cell.tasks)), size, *results))
     return table(columns, rows)
 
 
@@ -294,7 +313,8 @@ class StudyRun:
         if session is None:
             return True
         place = f"cell {number} of {len(self.study.cells)}"
-        say(f"{place}, {method_words(plan.method, plan.options)}; watch it with: wavedeck attach {session}")
+        name = plan.label or method_words(plan.method, plan.options)
+        say(f"{place}, {name}; watch it with: wavedeck attach {session}")
         printer = CellPrinter(number, None if is_new else session_state(self.home, session))
         try:
             ending = asyncio.run(follow(self.home, session, printer, stoppable=True))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, InstanceState
 from sessions.store.attempt_commits import code_call
 from sessions.store.decidable import find_attempt
 from tui.commands.keep.sessions import attempt_row
@@ -37,6 +37,7 @@ def show_command(
     if source + bool(compared) + prompt + as_json > 1:
         raise Complaint("--source, --diff, --prompt and --json exclude each other; give one of them")
     opened, state, attempt, instance = open_attempt(words, also=(compared,) if compared else ())
+    shows_reference = state.started is not None and state.started.shows_reference(instance.task)
     if source:
         emit_exactly(source_of(attempt))
     elif compared is not None:
@@ -45,7 +46,7 @@ def show_command(
         emit_exactly(prompt_of(attempt))
     elif as_json:
         more = {
-            "reference_shown": shows_reference(state),
+            "reference_shown": shows_reference,
             "source": attempt.source,
             "evaluation": attempt.evaluation,
             "exam_evaluation": attempt.exam,
@@ -53,13 +54,8 @@ def show_command(
         emit_json({"session": opened.name, **attempt_row(attempt), **more})
     else:
         emit("\n".join(verdict_lines(opened.name, attempt, instance)))
-        if shows_reference(state):
+        if shows_reference:
             emit(f"reference: {REFERENCE_SHOWN}")
-
-
-def shows_reference(state: SessionState) -> bool:
-    """Return whether the session's prompts show the reference where a benchmark hides it."""
-    return state.started is not None and state.started.options.show_reference
 
 
 def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) -> Iterator[str]:

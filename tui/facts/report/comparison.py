@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.comparison import LEAST_TASKS, LEVEL, Comparison, Difference, compare
+from sessions.metrics.comparison import LEAST_TASKS, LEVEL, Comparison, Difference, compare_all
 from sessions.metrics.equal_budget import EqualCost, TaskPair
 from sessions.names import short_task, split_series
 from sessions.settings import MethodOptions
 from sessions.state.figure_words import ratio_words
-from tui.facts.report.bars import PLAIN, share_bar
 from tui.facts.report.section import Section, section_of
-from tui.facts.settings_words import method_words
+from tui.facts.settings_words import method_words, task_words
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted, grouped
 
 SIDES = ("A", "B")
-HALF_CELLS = 12
-"""Cells of a bar on each side of its middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +28,25 @@ class ComparedSides:
     sides: dict[str, str]
     """Each side in words, by its letter."""
     comparison: Comparison
+    why_not: str
+    """Why no task can be compared, with the next step; empty if one can."""
 
 
 def compare_sides(
     first: Sequence[AttemptRow], second: Sequence[AttemptRow], budget: EqualCost
 ) -> ComparedSides:
-    """Return the comparison of two sides, each the rows of a session or of several."""
+    """Return the comparison of two sides, each the rows of a session or of several. Raises `ExtraMissing`."""
+    (comparison,) = compare_all((first, second), budget)
     sides = {letter: _side_words(rows) for letter, rows in zip(SIDES, (first, second), strict=True)}
-    return ComparedSides(sides, compare(first, second, budget))
+    return ComparedSides(sides, comparison, _why_not(comparison, first, second))
 
 
 def _side_words(rows: Sequence[AttemptRow]) -> str:
     if not rows:
         return "nothing was judged"
     sessions = dict.fromkeys(row.session for row in rows)
-    methods = dict.fromkeys(method_words(row.method, MethodOptions(without=row.without)) for row in rows)
-    models = dict.fromkeys(row.model for row in rows)
+    methods = dict.fromkeys(map(method_of, rows))
+    models = dict.fromkeys(row.model_label or row.model for row in rows)
     seeds = dict.fromkeys(str(row.seed) for row in rows)
     name = (
         next(iter(sessions))
@@ -53,6 +54,25 @@ def _side_words(rows: Sequence[AttemptRow]) -> str:
         else f"{len(sessions)} sessions of {split_series(rows[0].series).study}"
     )
     return f"{name}, {', '.join(methods)}, {', '.join(models)}, seed {', '.join(seeds)}"
+
+
+def method_of(row: AttemptRow) -> str:
+    """Return the label of a row's method, else its name with the modules that were off."""
+    return row.label or method_words(row.method, MethodOptions(without=row.without))
+
+
+def _why_not(comparison: Comparison, first: Sequence[AttemptRow], second: Sequence[AttemptRow]) -> str:
+    if comparison.pairs:
+        return ""
+    tasks = [{row.task for row in rows} for rows in (first, second)]
+    if all(tasks) and tasks[0].isdisjoint(tasks[1]):
+        words = [task_words(sorted(own), 2) for own in tasks]
+        return f"A and B have no common task: A has {words[0]}, B has {words[1]}"
+    reasons = "; ".join(_left_out(comparison)) or "nothing was judged"
+    at = comparison.budget
+    return f"no task of A and B can be compared: {reasons}" + (
+        "" if at is EqualCost.ATTEMPTS else f"; compare at equal {EqualCost.ATTEMPTS.unit}"
+    )
 
 
 def comparison_facts(compared: ComparedSides) -> dict[str, str]:
@@ -76,17 +96,6 @@ def grouped_number(value: float) -> str:
     return grouped(int(value)) if value == int(value) else f"{value:.3g}"
 
 
-def why_not_compared(comparison: Comparison) -> str:
-    """Return why no task can be compared, with the next step; empty if one can."""
-    if comparison.pairs:
-        return ""
-    reasons = "; ".join(_left_out(comparison))
-    next_step = (
-        "" if comparison.budget is EqualCost.ATTEMPTS else f"; compare at equal {EqualCost.ATTEMPTS.unit}"
-    )
-    return f"no task of A and B can be compared: {reasons or 'nothing was judged'}{next_step}"
-
-
 def _left_out(comparison: Comparison) -> list[str]:
     return [f"{reason}: {number:,}" for reason, number in comparison.left_out.items()]
 
@@ -94,15 +103,80 @@ def _left_out(comparison: Comparison) -> list[str]:
 def comparison_sections(compared: ComparedSides) -> list[Section]:
     """Return the conclusion, the counts of solved tasks, the speedups by task, and what is left out."""
     comparison = compared.comparison
-    if why := why_not_compared(comparison):
-        return [Section("Conclusion", (why,))]
+    if compared.why_not:
+        return [Section("Conclusion", (compared.why_not,))]
     sections = [
         Section("Conclusion", tuple(_conclusion(comparison))),
-        section_of("Solved tasks", SOLVED, _solved_counts(comparison), lambda count: count.by),
+        _solved_section(comparison),
         _speed_section(comparison),
         Section("Left out", tuple(f"{reason}." for reason in _left_out(comparison))),
     ]
     return [section for section in sections if not section.is_empty]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPair:
+    """Two of several sides, by name."""
+
+    names: tuple[str, str]
+    comparison: Comparison
+
+
+def compare_each(sides: Mapping[str, Sequence[AttemptRow]], budget: EqualCost) -> list[NamedPair]:
+    """Return the comparison of each two of several named sides. Raises `ExtraMissing`."""
+    return [*map(NamedPair, combinations(sides, 2), compare_all([*sides.values()], budget))]
+
+
+def each_pair_section(pairs: Sequence[NamedPair]) -> Section:
+    """Return a table with a row for each two sides."""
+    budget = pairs[0].comparison.budget.unit
+    return section_of(
+        "Each two compared",
+        EACH_PAIR,
+        pairs,
+        lambda pair: "|".join(pair.names),
+        f"At equal {budget}. solved: tasks that A and B solved, of those that both tried. B to A: geometric mean of the "
+        "speedups of B over those of A, over the tasks with a time on both sides.",
+        f"p is corrected for {pairs[0].comparison.comparisons} comparisons (Holm); a difference is proven if p is at most {LEVEL}.",
+    )
+
+
+def _p_words(difference: Difference | None) -> str:
+    if difference is None:
+        return ""
+    return f"{difference.p_corrected:.2g}" if difference.p_corrected >= 0.001 else "< 0.001"
+
+
+def _solved_of(side: int) -> Field[NamedPair]:
+    def count(pair: NamedPair) -> str:
+        return grouped(sum(task.solved[side] for task in pair.comparison.pairs))
+
+    return Field(Number(f"solved {SIDES[side]}"), count)
+
+
+def _ratio_of(pair: NamedPair) -> str:
+    speed = pair.comparison.speed
+    if speed is None:
+        return ""
+    ends = f" [{ratio_words(speed.interval[0])}, {ratio_words(speed.interval[1])}]" if speed.interval else ""
+    return f"{ratio_words(speed.value)}{ends}"
+
+
+EACH_PAIR: tuple[Field[NamedPair], ...] = (
+    Field(Column("A", keep=True), lambda pair: pair.names[0]),
+    Field(Column("B", keep=True), lambda pair: pair.names[1]),
+    Field(Number("tasks"), lambda pair: grouped(len(pair.comparison.pairs))),
+    _solved_of(0),
+    _solved_of(1),
+    Field(Number("p solved"), lambda pair: _p_words(pair.comparison.solved)),
+    Field(Number("timed"), lambda pair: grouped(len(pair.comparison.timed))),
+    Field(Number("B to A [95 %]", if_known=True), _ratio_of),
+    Field(Number("p speed", if_known=True), lambda pair: _p_words(pair.comparison.speed)),
+    Field(
+        Number("left out", if_known=True, drop=1),
+        lambda pair: grouped(sum(pair.comparison.left_out.values())),
+    ),
+)
 
 
 def _conclusion(comparison: Comparison) -> Iterator[str]:
@@ -152,7 +226,8 @@ def _speed_words(comparison: Comparison) -> str:
 
 
 def _conclusion_words(difference: Difference) -> str:
-    p = f"p = {difference.p_corrected:.2g}" if difference.p_corrected >= 0.001 else "p < 0.001"
+    words = _p_words(difference)
+    p = f"p {words}" if words.startswith("<") else f"p = {words}"
     return f"the difference is {'' if difference.is_proven else 'not '}proven ({p})"
 
 
@@ -166,41 +241,23 @@ def _why_not_timed(comparison: Comparison) -> str:
     return "; ".join(f"{counted(number, 'task')}: {reason}" for reason, number in reasons.items())
 
 
-@dataclass(frozen=True, slots=True)
-class SolvedCount:
-    """Number of tasks that both sides, one side or neither side solved."""
-
-    by: str
-    tasks: int
-    share: float
-    names: str
-
-
-def _solved_counts(comparison: Comparison) -> list[SolvedCount]:
-    rows = {
+def _solved_section(comparison: Comparison) -> Section:
+    tasks = {
         "both": [pair.task for pair in comparison.pairs if all(pair.solved)],
         "only A": comparison.only(0),
         "only B": comparison.only(1),
         "neither": [pair.task for pair in comparison.pairs if not any(pair.solved)],
     }
-    return [
-        SolvedCount(side, len(tasks), len(tasks) / len(comparison.pairs), ", ".join(map(short_task, tasks)))
-        for side, tasks in rows.items()
-        if tasks
-    ]
-
-
-SOLVED: tuple[Field[SolvedCount], ...] = (
-    Field(Column("solved by", keep=True), lambda count: count.by),
-    Field(Number("tasks"), lambda count: grouped(count.tasks)),
-    Field(Column("", 10, 24, drop=1), lambda count: share_bar(count.share), "bar"),
-    Field(Column("names", 14, drop=2), lambda count: count.names, "dim"),
-)
+    sentences = (
+        f"{side}, {grouped(len(own))}: {', '.join(map(short_task, own))}."
+        for side, own in tasks.items()
+        if own
+    )
+    return Section("Solved tasks", tuple(sentences))
 
 
 def _speed_section(comparison: Comparison) -> Section:
     timed = sorted(comparison.timed, key=lambda pair: pair.log_ratio or 0.0)
-    most = max((abs(pair.log_ratio or 0.0) for pair in timed), default=0.0)
 
     def speedup(side: int) -> Field[TaskPair]:
         return Field(
@@ -212,11 +269,6 @@ def _speed_section(comparison: Comparison) -> Section:
         speedup(0),
         speedup(1),
         Field(Number("B to A"), lambda pair: ratio_words(math.exp(pair.log_ratio or 0.0))),
-        Field(
-            Column(f"{'A faster ':>{HALF_CELLS}}{PLAIN.baseline} B faster", 25, 25, drop=1),
-            lambda pair: _bar(pair.log_ratio or 0.0, most),
-            "bar",
-        ),
     )
     left_out = _why_not_timed(comparison)
     baselines = sorted(
@@ -230,10 +282,3 @@ def _speed_section(comparison: Comparison) -> Section:
         f"Speedup of each side's fastest attempt against {', '.join(baselines)}, as its verdict timed it.",
         f"Not compared: {left_out}." if left_out else "",
     )
-
-
-def _bar(log_ratio: float, most: float) -> str:
-    """Return a bar from the middle: to the left if A is faster, to the right if B is; logarithmic."""
-    cells = round(abs(log_ratio) / most * HALF_CELLS) if most else 0
-    for_a, for_b = (PLAIN.bar * cells, "") if log_ratio < 0 else ("", PLAIN.bar * cells)
-    return f"{for_a:>{HALF_CELLS}}{PLAIN.baseline}{for_b}"

@@ -15,35 +15,72 @@ from tests.support.sessions import stored_sessions as stored
 @pytest.mark.parametrize("kind", ["pairs", "transitions"])
 def test_rows_are_json_lines(home: Home, shell: Shell, kind: str) -> None:
     session = stored.finished(home)
-    (line,) = shell("dataset", kind, session).out.splitlines()
+    (line,) = shell("dataset", session, "--format", kind).out.splitlines()
     row = json.loads(line)
     assert (row["kind"], row["task_license"]) == ("exe_fail_to_pass", "Apache-2.0")
     assert row["before"]["error"] == "output out differs in 12 % of its elements\nkernel.py:4 kernel"
     assert (row["before_code"], row["after_code"]) == (stored.SLOW, stored.FAST)
-    assert shell("dataset", kind, session, "-o", "rows.jsonl").err.endswith("1 row in rows.jsonl\n")
+    assert shell("dataset", session, "--format", kind, "-o", "rows.jsonl").err.endswith(
+        "1 row in rows.jsonl\n"
+    )
     assert Path("rows.jsonl").read_text() == line + "\n"
 
 
-def test_winners_are_modules_with_a_readme(home: Home, shell: Shell) -> None:
+def test_messages_are_the_conversation_of_each_attempt_and_one_is_the_winner(
+    home: Home, shell: Shell
+) -> None:
     sessions = [stored.finished(home), stored.finished(home, stored.SECOND)]
-    assert shell("dataset", "winners", *sessions, "-o", "won").code == 0
+    rows = [json.loads(line) for line in shell("dataset", *sessions, "--format", "messages").out.splitlines()]
+    assert [(row["session"], row["attempt"], row["verdict"]) for row in rows] == [
+        (session, f"softmax#1/{number}", verdict)
+        for session in sessions
+        for number, verdict in ((1, "wrong"), (2, "correct"))
+    ]
+    assert [row["winner"] for row in rows] == [False, True, False, False], "one a task, over all sessions"
+    assert rows[1]["messages"] == [
+        {"role": "user", "content": "write softmax"},
+        {"role": "assistant", "content": f"```python\n{stored.FAST}```"},
+    ]
+    assert (rows[0]["task_license"], rows[0]["reference_shown"]) == ("Apache-2.0", False)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "messages"])
+def test_tasks_whose_licence_restricts_training_are_left_out_unless_asked_for(
+    home: Home, shell: Shell, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    licences = {"starter": "LicenseRef-Researcher-Reciprocity"}
+    monkeypatch.setattr("tui.commands.keep.dataset.suite_licences", lambda _: licences)
+    session = stored.finished(home)
+    done = shell("dataset", session, "--format", kind, "-o", "rows.jsonl")
+    assert Path("rows.jsonl").read_text() == ""
+    assert "1 task left out, because the licence of its suite restricts training" in done.err
+    assert "--any-licence" in done.err
+    assert shell("dataset", session, "--format", kind, "--any-licence").out
+
+
+def test_winners_are_one_module_a_task_with_a_readme(home: Home, shell: Shell) -> None:
+    sessions = [stored.finished(home), stored.finished(home, stored.SECOND)]
+    command = ("dataset", *sessions, "--format", "winners", "-o", "won")
+    assert shell(*command).code == 0
     names = sorted(file.name for file in Path("won").iterdir())
-    assert names == ["README.md", "__init__.py", "softmax_kernel.py", "softmax_kernel_2.py"]
+    assert names == ["README.md", "__init__.py", "softmax_kernel.py"]
     assert Path("won/softmax_kernel.py").read_text() == stored.FAST
     readme = Path("won/README.md").read_text()
-    assert "## softmax_kernel_2.py\n\n- kernel: softmax#1/2 of session " + stored.SECOND in readme
+    assert "## softmax_kernel.py\n\n- kernel: softmax#1/2 of session " + stored.FIRST in readme
     assert "- licence of the task's suite: Apache-2.0" in readme
-    assert "won is not an empty folder" in one_line(shell("dataset", "winners", *sessions, "-o", "won"))
+    assert f"Another kernel of the task is better: softmax#1/2 of {stored.SECOND}." in readme
+    assert "won is not an empty folder" in one_line(shell(*command))
 
 
 def test_session_without_a_right_kernel_has_no_winners(home: Home, shell: Shell) -> None:
-    assert "no correct kernel" in one_line(shell("dataset", "winners", stored.stopped(home), "-o", "won"))
+    refusal = one_line(shell("dataset", stored.stopped(home), "--format", "winners", "-o", "won"))
+    assert "no correct kernel" in refusal
     assert not Path("won").exists()
 
 
-def test_no_row_and_no_command_are_one_line(home: Home, shell: Shell) -> None:
-    done = shell("dataset", "pairs", stored.stopped(home))
+def test_no_row_and_no_folder_are_one_line(home: Home, shell: Shell) -> None:
+    session = stored.stopped(home)
+    done = shell("dataset", session)
     assert not done.out
-    assert one_line(done).endswith("0 rows; what makes a row: wavedeck dataset pairs --help")
-    missing = one_line(shell("dataset"))
-    assert missing.endswith("missing command: pairs, transitions, winners; see wavedeck dataset --help")
+    assert one_line(done).endswith("0 rows; what makes a row: wavedeck dataset --help")
+    assert "-o FOLDER" in one_line(shell("dataset", session, "--format", "winners"))

@@ -15,9 +15,14 @@ from engine.plan.plan import resolve
 from harness import Verdict
 from sessions import Home, Recorder, list_sessions
 from sessions import events as ev
+from sessions.settings import Sampling
+from suites.public.task import SuiteKind
+from suites.registry import add_suite
+from tests.suites.public import clones
 from tests.support.command_line import Shell, one_line, scripted_judge
 from tests.support.engine.live_engines import right
 from tests.support.sessions import stored_sessions as stored
+from tui.actions import study_plan
 from tui.actions.study_plan import Study, read_study, shipped_plans
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode
@@ -87,6 +92,54 @@ def test_same_plan_is_the_same_study_and_a_changed_plan_is_another(folder: Path)
         assert study_of(folder, PLAN.replace(old, new)).name != name
 
 
+def test_changed_text_of_a_task_is_another_study_and_a_label_is_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = study_of(folder).name
+    labelled = (
+        PLAN.replace('"direct"', '"direct"\nlabel = "one answer"') + '[labels]\n"anthropic:test" = "Test"\n'
+    )
+    study = study_of(folder, labelled)
+    assert study.name == name
+    assert [(cell.label, cell.model_label, cell.cells) for cell in study.cells[:2]] == [
+        ("", "Test", 4),
+        ("one answer", "Test", 4),
+    ]
+    monkeypatch.setattr(study_plan, "FILES", ("task.toml",))
+    assert study_of(folder).name != name
+
+
+def test_instructions_of_another_clone_make_another_study_of_a_benchmark(folder: Path) -> None:
+    registry = folder / "suites.toml"
+    add_suite("tritonbench-revised", clones.geak_eval(folder / "GEAK-eval"), registry)
+    text = PLAN.replace('["vector_add", "softmax"]', '["tritonbench-revised/scale"]')
+    before = study_of(folder, text)
+    assert before.coverage == ("1 of 1 task of tritonbench-revised",)
+    assert study_of(folder, text).name == before.name
+    add_suite(
+        "tritonbench-g", clones.tritonbench(folder / "TritonBench"), registry, kind=SuiteKind.TRITONBENCH_G
+    )
+    assert study_of(folder, text).name != before.name
+
+
+def test_sampling_of_a_plan_is_by_role_and_a_method_may_have_its_own(folder: Path) -> None:
+    text = PLAN.replace(
+        "iterations = 1\n", "iterations = 1\nsampling = {all = {temperature = 0.2, top_p = 0.9}}\n"
+    )
+    text += "[sampling.reflector]\neffort = 'high'\n"
+    first, second = study_of(folder, text).cells[:2]
+    assert first.sampling == {"reflector": Sampling(effort="high")}
+    assert second.sampling == {"all": Sampling(temperature=0.2, top_p=0.9)}
+    assert study_of(folder, text).name != study_of(folder).name
+    with pytest.raises(Complaint, match=r"sampling .* must be a table for each role"):
+        study_of(folder, text.replace("0.9", "1.5"))
+
+
+def test_methods_that_differ_in_options_have_different_names(folder: Path) -> None:
+    study = study_of(folder, PLAN.replace('"direct"', '"geak"\ntune = true'))
+    assert [cell.label for cell in study.cells[:2]] == ["", "geak (tune)"]
+
+
 def test_cells_without_seeds_share_one_that_the_next_run_finds_again(folder: Path) -> None:
     text = PLAN.replace("seeds = [1, 2]", "")
     first, again = study_of(folder, text), study_of(folder, text)
@@ -144,6 +197,7 @@ def test_plans_that_ship_are_found_by_name(shell: Shell, home: Home) -> None:
         done = shell("study", plan, "vector_add", "--model", "anthropic:test", "--dry-run")
         assert done.code == ExitCode.DONE, done.err
         assert f"{cells} cells to run, at most" in done.out
+        assert re.search(r"tasks: 1 of \d+ tasks of starter", done.out)
     assert list_sessions(home) == []
 
 
@@ -249,6 +303,10 @@ def test_finished_study_runs_nothing_and_its_cells_are_shown(shell: Shell, home:
     assert f"next: wavedeck report {study.name}" in done.out
     assert all(session in done.out for session in sessions)
     assert len(list_sessions(home)) == 4
+    by_name = shell("study", study.name[:-3])
+    assert by_name.code == ExitCode.DONE
+    assert by_name.out.count("finished") == 4
+    assert f"study {study.name}\n" in by_name.out
     listed = json.loads(shell("study", "--json").out)
     assert listed["studies"] == [{"name": study.name, "sessions": 4, "finished": 4}]
     assert "geak (without optimizer)" in shell("sessions", "show", sessions[0]).out

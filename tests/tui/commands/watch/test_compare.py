@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
+
+import pytest
 
 from harness import Verdict
-from sessions import Home
+from sessions import Home, Recorder
+from sessions import events as ev
 from sessions.catalog import journal_of, list_sessions
 from tests.support.cockpit.cockpits import NARROW, at_home, until
 from tests.support.cockpit.pictures import screen_text
 from tests.support.cockpit.stories import read_story
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions import story
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.report.comparison import ComparisonScreen
 
@@ -56,6 +61,78 @@ def test_what_cannot_be_compared_is_refused(home: Home, shell: Shell) -> None:
     assert "unknown number of US dollars: 2; compare at equal attempts" in refusal
 
 
+def study_of_models(home: Home, *models: str) -> None:
+    """Store a study with a session of each model; later models need more attempts."""
+    for number, model in enumerate(models, start=1):
+        name, series = f"2026010{number}-030405-geak-aaaa", f"tables-3f2a91/{number}"
+        recorder = stored.begin(home, name, model=model, series=series)
+        for wrong in range(1, number):
+            stored.attempt(recorder, wrong, Verdict.WRONG)
+        stored.attempt(recorder, number, Verdict.CORRECT)
+        stored.finish(recorder, best=f"softmax#1/{number}")
+
+
+def test_models_of_a_study_are_compared_by_its_name(home: Home, shell: Shell) -> None:
+    study_of_models(home, "recorded:a", "recorded:b")
+    page = shell("compare", "tables", "--by", "model").out
+    assert "A             20260101-030405-geak-aaaa, geak, recorded:a, seed 7" in page
+    assert "A solved 1 task more of 1" in page
+    refusal = one_line(shell("compare", "tables", "--by", "method"))
+    assert "only one method has judged attempts (geak)" in refusal
+
+
+def test_each_two_of_three_models_are_a_row(home: Home, shell: Shell) -> None:
+    study_of_models(home, "recorded:a", "recorded:b", "recorded:c")
+    lines = shell("compare", "tables", "--by", "model").out.splitlines()
+    assert [line.split()[:5] for line in lines if line.lstrip().startswith("recorded:")] == [
+        ["recorded:a", "recorded:b", "1", "1", "0"],
+        ["recorded:a", "recorded:c", "1", "1", "0"],
+        ["recorded:b", "recorded:c", "1", "1", "0"],
+    ], "within the budget that both reached, the first is right"
+    document = json.loads(shell("compare", "tables", "--by", "model", "--format", "json").out)
+    assert document["pairs"][0]["sides"] == ["recorded:a", "recorded:b"]
+
+
+def test_sides_without_a_common_task_are_one_line(home: Home, shell: Shell) -> None:
+    stored.finished(home)
+    started = story.started(stored.SECOND, tasks=("starter/flip",))
+    recorder = Recorder.begin(home, started, clock=stored.ticking())
+    recorder.record(ev.InstanceStarted(task="starter/flip", instance=1))
+    recorder.record(ev.AttemptStarted(attempt="flip#1/1", origin=ev.Origin.FRESH))
+    recorder.record(ev.AttemptJudged(attempt="flip#1/1", evaluation=stored.evaluation(Verdict.WRONG)))
+    recorder.close()
+    refusal = one_line(shell("compare", stored.FIRST, stored.SECOND))
+    assert "A and B have no common task: A has softmax, B has flip" in refusal
+
+
+def test_what_needs_scipy_says_how_to_get_it(
+    home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_sessions(home)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    refusal = one_line(shell("compare", stored.FIRST, stored.SECOND))
+    assert "scipy is not installed; get it with: pip install 'wavedeck[reports]'" in refusal
+
+
+def test_two_kernels_need_their_task(shell: Shell) -> None:
+    assert "--task TASK" in one_line(shell("compare", "A.py", "B.py"))
+    assert "--task and --device are for two kernel files" in one_line(
+        shell("compare", "x", "y", "--task", "t")
+    )
+
+
+async def test_cockpit_without_scipy_says_how_to_get_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    two_sessions(home)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    app = at_home(
+        lambda: list_sessions(home), load=lambda name: read_story(name, journal_of(home, name).events)
+    )
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen) and bool(app.screen.table.rows), "Home")
+        await pilot.press("space", "space", "equals_sign")
+        await until(pilot, lambda: "'wavedeck[reports]'" in screen_text(app), "the next step")
+
+
 async def test_two_marked_sessions_are_compared(home: Home) -> None:
     two_sessions(home)
     app = at_home(
@@ -71,7 +148,7 @@ async def test_two_marked_sessions_are_compared(home: Home) -> None:
         await pilot.pause()
         assert "B solved 1 task more of 1" in screen_text(app)
         await pilot.press("b")
-        await pilot.pause()
-        assert "2,400 tokens an instance; 1 pair of instances of 1 task" in screen_text(app)
+        words = "2,400 tokens an instance; 1 pair of instances of 1 task"
+        await until(pilot, lambda: words in screen_text(app), "the figures at equal tokens")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")

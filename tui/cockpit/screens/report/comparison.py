@@ -59,21 +59,28 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
     def on_mount(self) -> None:
         self.page.focus()
         self.page.show([line(f"reading {' and '.join(self._sessions)} ...", "dim")])
-        self.app.run_worker(self._load, name="reading the sessions", thread=True, exit_on_error=False)
+        self._start()
 
-    def _load(self) -> None:
+    def _start(self) -> None:
+        self.app.run_worker(self._compare, name="comparing", thread=True, exit_on_error=False)
+
+    def _compare(self) -> None:
+        """Read the sessions and compare them, in a thread."""
         try:
-            sides = [self._read(session) for session in self._sessions]
+            self._sides = self._sides or [self._read(session) for session in self._sessions]
+            first, second = self._sides
+            compared = compare_sides(first, second, self._budget)
         except (OSError, SessionsError) as error:
-            self.app.call_from_thread(self.page.show, [line(f"A session was not read: {error}", "warn")])
+            words = paragraph(f"Nothing is compared: {error}", max(self.size.width - 3, 20), "warn")
+            self.app.call_from_thread(self.page.show, words)
         else:
-            self.app.call_from_thread(self._compare, sides)
+            self.app.call_from_thread(self._show, compared)
 
-    def _compare(self, sides: list[Sequence[AttemptRow]]) -> None:
-        self._sides = sides
-        first, second = sides
-        self.compared = compare_sides(first, second, self._budget)
-        self._draw()
+    def _show(self, compared: ComparedSides) -> None:
+        # A person may have chosen another budget since the thread began.
+        if compared.comparison.budget is self._budget:
+            self.compared = compared
+            self._draw()
 
     @on(LineView.Resized)
     def _draw(self) -> None:
@@ -88,7 +95,7 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
         budgets = list(EqualCost)
         self._budget = budgets[(budgets.index(self._budget) + 1) % len(budgets)]
         if self._sides:
-            self._compare(self._sides)
+            self._start()
 
     def action_back(self) -> None:
         self.dismiss()
