@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .errors import (
     AmbiguousSession,
     ForeignSession,
+    HomeNotWritable,
     NoSuchSession,
     NoSuchSessionOrStudy,
     SessionBusy,
@@ -244,10 +245,10 @@ def delete_session(home: Home, session: str) -> None:
     files = home.files(session)
     if session not in session_names(home) and not files.folder.is_dir():
         raise NoSuchSession(session)
-    # A session that is only in the store has no lock yet, and another process may open it during the deletion.
-    files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = FileLock(files.lock)
     try:
+        # A session that is only in the store has no lock yet, and another process may open it during the deletion.
+        files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not lock.acquire(wait_s=LOCK_WAIT_S):
             raise SessionBusy(session)
         home.rows(session).unlink(missing_ok=True)
@@ -256,5 +257,9 @@ def delete_session(home: Home, session: str) -> None:
             with Store.of(home) as store:
                 store.delete_session(session)
         files.delete()
+    except FileNotFoundError:
+        raise NoSuchSession(session) from None  # another process deleted it
+    except OSError as error:
+        raise HomeNotWritable(home.root, why=error.strerror or str(error)) from error
     finally:
         lock.release()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -48,6 +50,21 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a file and return its descriptor. Raises `OSError` for a folder, and for a pipe, at which a reader would wait."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return descriptor
+
+
+def read_regular(path: Path) -> bytes:
+    """Returns a file's content; raises as `open_regular`."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read()
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -123,7 +140,7 @@ def is_locked(path: Path) -> bool:
     The check takes a shared lock for microseconds, so `acquire` must wait longer than that.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_regular(path)
     except OSError:
         return False
     with suppress(OSError):

@@ -6,36 +6,51 @@ A finished session gets its journal when it is first opened (`sessions.store.res
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from .errors import HomeNotWritable
-from .home import Home, SessionFiles
+from .files import FileLock
+from .home import Home
 
-NOTE = "This home belongs to a newer Wavedeck: its sessions are in the folder `sessions`.\n"
-"""Content of the file `live`, at which an earlier version stops: it would not see sessions, and write into git beside them."""
+LOCK_WAIT_S = 0.05
+"""A reader that checks the lock holds it for microseconds."""
 
 
 def take_over(home: Home) -> list[str]:
     """Move each session of an earlier version to its place; a second call goes on where a first one was killed.
 
-    Returns the sessions that an engine of that version still runs: they stay, and a later call moves them. Raises
-    `HomeNotWritable`.
+    Returns the sessions that stay, and that a later call moves: an engine of that version runs them, or `sessions/` has a journal
+    of the same name. Raises `HomeNotWritable`.
     """
-    former = home.root / "live"
-    if not former.is_dir():
+    if not home.former.is_dir():
         return []
-    running = []
     try:
         home.sessions.mkdir(mode=0o700, exist_ok=True)
-        for folder in sorted(former.iterdir()):
-            if folder.name.startswith("."):
-                shutil.rmtree(folder)  # left by a removal that was interrupted
-            elif SessionFiles(folder).running:
-                running.append(folder.name)
-            else:
-                folder.rename(home.sessions / folder.name)
-        if not running:
-            former.rmdir()
-            former.write_text(NOTE)
+        staying = [folder.name for folder in sorted(home.former.iterdir()) if not _take_over(home, folder)]
+        if not staying:
+            home.former.rmdir()
+            home.ensure()
+    except FileNotFoundError:
+        return []  # another process takes the home over
     except OSError as error:
         raise HomeNotWritable(home.root, why=error.strerror or str(error)) from error
-    return running
+    return staying
+
+
+def _take_over(home: Home, folder: Path) -> bool:
+    """Move a session to its place; returns False if it stays."""
+    if not folder.is_dir() or folder.name.startswith("."):
+        # Left by a removal that was interrupted, or no session.
+        shutil.rmtree(folder) if folder.is_dir() else folder.rename(home.sessions / folder.name)
+        return True
+    lock = FileLock(folder / "lock")
+    here = home.files(folder.name)
+    try:
+        if not lock.acquire(wait_s=LOCK_WAIT_S) or here.has_journal:
+            return False
+        if here.folder.exists():
+            here.delete()  # without a journal: what a restore or a deletion left that was killed
+        folder.rename(here.folder)
+    finally:
+        lock.release()
+    return True

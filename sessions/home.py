@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -13,7 +15,7 @@ from pathlib import Path
 from suites.privacy import make_private_folder
 
 from .errors import HomeNotReadable, HomeNotWritable
-from .files import is_locked, write_whole
+from .files import is_locked, read_regular, write_whole
 
 JOURNAL = "_journal"
 """Last part of the branch with a session's journal."""
@@ -28,6 +30,13 @@ def file_mark(path: Path) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+FORMER = "live"
+"""Folder of unfinished sessions in the home of an earlier version; a file with `NOTE` in a home of today."""
+NOTE = "This home belongs to a newer Wavedeck: its sessions are in the folder `sessions`.\n"
+"""An earlier version stops at this file: it would not see the sessions, and write into git beside them."""
+
+DIGEST = re.compile("[0-9a-f]{64}")
+"""SHA-256 of a text of the compiler; the journal of another home may have anything in its place."""
 FETCHED = "fetched"
 KEPT = ("journal.jsonl.gz", "summary.msgpack", "lock", "texts", FETCHED)
 """Files of a session that stay once it is finished; pieces of torn lines stay too."""
@@ -97,7 +106,7 @@ class SessionFiles:
     def _fetched_note(self) -> str:
         try:
             return (self.folder / FETCHED).read_text(errors="replace")
-        except FileNotFoundError:
+        except OSError:
             return ""
 
     @property
@@ -129,6 +138,14 @@ class SessionFiles:
     def texts(self) -> Path:
         """The folder of the compiler's texts, as gzip; a file's name is the SHA-256 of its bytes."""
         return self.folder / "texts"
+
+    def text(self, digest: str) -> bytes | None:
+        """Returns a text of the compiler, as gzip; `None` if it is missing or has another digest."""
+        try:
+            data = read_regular(self.texts / digest) if DIGEST.fullmatch(digest) else b""
+        except OSError:
+            return None
+        return data if hashlib.sha256(data).hexdigest() == digest else None
 
     def keep_texts(self, texts: Mapping[str, bytes]) -> None:
         """Write the compiler's texts, by their SHA-256, each once."""
@@ -211,6 +228,11 @@ class Home:
         return self.root / "rows" / f"{session}.msgpack"
 
     @property
+    def former(self) -> Path:
+        """See `FORMER`."""
+        return self.root / FORMER
+
+    @property
     def sessions(self) -> Path:
         """A folder for each session."""
         return self.root / "sessions"
@@ -255,6 +277,8 @@ class Home:
                 make_private_folder(folder)
             with tempfile.TemporaryFile(dir=self.sessions) as file:
                 file.write(b"\n")
+            if not self.former.exists():
+                write_whole(self.former, NOTE.encode())
         except OSError as error:
             raise HomeNotWritable(self.root, why=error.strerror or str(error)) from error
 

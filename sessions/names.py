@@ -23,6 +23,8 @@ InstanceKeyOrNone = Annotated[str, msgspec.Meta(pattern=rf"\A\Z|{_TASK}#{_NUMBER
 """Empty: the whole session."""
 AttemptKey = Annotated[str, msgspec.Meta(pattern=rf"{_TASK}#{_NUMBER}/{_NUMBER}\Z")]
 CallKey = Annotated[str, msgspec.Meta(pattern=rf"{_TASK}#{_NUMBER}/{_NUMBER}/\w+/{_NUMBER}\Z")]
+CommitId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}\Z")]
+"""The id of a commit in an event: it is written to a branch."""
 SessionKey = Annotated[str, msgspec.Meta(pattern=rf"^{_PART}\Z")]
 """The name of a session in an event."""
 SESSION = re.compile(r"\d{8}-\d{6}-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}")

@@ -46,7 +46,7 @@ def repairs(home: Home) -> Iterator[Repair]:
 
     Raises `StoreBroken` if the store is not a git repository at all.
     """
-    if not home.store.exists():
+    if not home.store.exists() and not any(files.stored for files in home.session_folders()):
         return
     yield from _skeleton(home.store)
     with Store.of(home) as store:
@@ -238,9 +238,6 @@ class _StoreRepairs:
         if files.running:
             return
         info = ListedSession(files).info()
-        if info is not None and info.state is Standing.DAMAGED:
-            yield Repair(f"{session} is damaged", info.problem)
-            return
         if files.stored and not _is_readable(files):
             act = self._restoring(files)
             yield Repair(
@@ -248,6 +245,9 @@ class _StoreRepairs:
                 self._copy_words() if act is None else "write it again from the store",
                 act,
             )
+            return
+        if info is not None and info.state is Standing.DAMAGED:
+            yield Repair(f"{session} is damaged", info.problem)
             return
         if not self._store.session_is_complete(session) or session in self._incomplete:
             damage, remedy = f"the store lost objects of {session}", "write them again from its journal"
@@ -299,6 +299,8 @@ def _is_readable(files: SessionFiles) -> bool:
             journal.read(0, journal.size)
     except StoredJournalDamaged:
         return False
+    except OSError:
+        pass  # the list says why
     return True
 
 

@@ -104,8 +104,11 @@ def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
     """
     if only_ascii:
         os.environ["WAVEDECK_ASCII"] = "true"
-    for session in take_over(home_from(os.environ)):
-        say(f"an earlier version of Wavedeck runs {session}; it is listed here once that has ended")
+    home = home_from(os.environ)
+    for session in take_over(home):
+        say(
+            f"{session} stays in {home.former}: an earlier version of Wavedeck runs it, or {home.sessions} has it too"
+        )
     if ctx.invoked_subcommand is not None:
         return None
     from .commands.watch.home import open_home

@@ -95,7 +95,7 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
         EngineStart(live, environ).begin_and_wait()
     finally:
         # The session was not opened: remove the folder, so that it does not look like a session.
-        if made and not live.journal.exists() and not live.running:
+        if made and not live.has_journal and not live.running:
             shutil.rmtree(live.folder, ignore_errors=True)
 
 
@@ -196,7 +196,7 @@ class EngineStart:
             process, _ = self._process.result()
             process.terminate()
             process.wait()
-        if not self._live.journal.exists():
+        if not self._live.has_journal:
             shutil.rmtree(self._live.folder, ignore_errors=True)
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], int]:
@@ -235,8 +235,10 @@ class EngineStart:
             time.sleep(POLL_S)
 
 
-def _did_not_start(live: SessionFiles, begun: int, code: int) -> EngineDidNotStart | UsageProblem:
+def _did_not_start(live: SessionFiles, begun: int, code: int) -> Exception:
     """Returns the error of an engine that ended at once; keeps its traceback and removes an empty session folder."""
+    if not live.log.exists():
+        return NothingToResume(live.session)  # it was only to be put away
     output = live.log.read_bytes()[begun:].decode(errors="replace").strip()
     last = (
         output.splitlines()[-1].strip()
@@ -244,7 +246,7 @@ def _did_not_start(live: SessionFiles, begun: int, code: int) -> EngineDidNotSta
         else f"the engine ended with exit code {code} and no message; is the disk of {live.folder} full?"
     )
     log = live.log
-    if not live.journal.exists():
+    if not live.has_journal:
         if "Traceback" in output:
             crashes = live.folder.parent.parent / "crashes"
             make_private_folder(crashes)

@@ -126,7 +126,7 @@ class Engine:
     async def run(self) -> int:
         """Open the session, run it, and leave it finished or resumable; returns the exit code."""
         self._watch_signals()
-        resumed = self._live.journal.exists() or not self._live.plan.exists()
+        resumed = self._live.has_journal or not self._live.plan.exists()
         recorder: Recorder | None = None
         async with AsyncExitStack() as stack:
             if resumed:

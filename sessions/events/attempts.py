@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from harness import Stage
-from sessions.names import AttemptKey
+from sessions.names import AttemptKey, CommitId
 
 from .base import DurableEvent, Event, JudgedEvent
 
@@ -85,7 +85,7 @@ class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"
     """The attempt is in the git store."""
 
     attempt: AttemptKey
-    commit: str
+    commit: CommitId
     branch: str
     read_seq: int = 0
     """Number of the last event that the commit has; 0 in the journal of an older version."""

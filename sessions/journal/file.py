@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sessions.errors import StoredJournalDamaged
-from sessions.files import write_whole
+from sessions.files import open_regular, write_whole
 
 CHUNK_BYTES = 1 << 20
 BLOCK_BYTES = 256 << 10
@@ -95,14 +95,13 @@ class JournalFile:
         """Open the journal whose plain form is at `path`. Raises `OSError`: `FileNotFoundError` if there is neither."""
         self.path = path
         try:
-            self._descriptor, is_plain = os.open(path, os.O_RDONLY | os.O_CLOEXEC), True
+            self._descriptor, is_plain = open_regular(path), True
         except FileNotFoundError:
             try:
-                self._descriptor, is_plain = os.open(compressed_path(path), os.O_RDONLY | os.O_CLOEXEC), False
+                self._descriptor, is_plain = open_regular(compressed_path(path)), False
             except FileNotFoundError:
                 # It was expanded between the two.
-                self._descriptor, is_plain = os.open(path, os.O_RDONLY | os.O_CLOEXEC), True
-        os.pread(self._descriptor, 1, 0)  # refuses a folder now, not at the first reading
+                self._descriptor, is_plain = open_regular(path), True
         self._closing = weakref.finalize(self, os.close, self._descriptor)
         self._blocks = None if is_plain else list(self._members())
         self._starts = [0, *accumulate(block.plain for block in self._blocks or ())]
@@ -149,11 +148,14 @@ class JournalFile:
 
     def lines(self, start: int = 0) -> Iterator[bytes]:
         """Yield the complete lines from an offset on, with their ends; `start` is the beginning of a line."""
-        rest = b""
+        line: list[bytes] = []
         while chunk := self.read(start, CHUNK_BYTES):
             start += len(chunk)
-            *lines, rest = (rest + chunk).split(b"\n")
-            yield from (line + b"\n" for line in lines)
+            first, *others = chunk.split(b"\n")
+            line.append(first)
+            for following in others:
+                yield b"".join((*line, b"\n"))
+                line = [following]
 
     def close(self) -> None:
         """Close the file."""
@@ -173,8 +175,12 @@ class JournalFile:
 
     def _members(self) -> Iterator[_Block]:
         place = 0
+        if not self.status.st_size:
+            raise self._damaged()
         while head := os.pread(self._descriptor, _HEAD.size, place):
             if len(head) < _HEAD.size or (fields := _HEAD.unpack(head))[:-2] != _FIXED:
+                raise self._damaged()
+            if fields[-2] < _HEAD.size + _TAIL.size:
                 raise self._damaged()
             yield _Block(place, *fields[-2:])
             place += fields[-2]

@@ -19,7 +19,7 @@ import msgspec
 
 from sessions.errors import JournalDamaged, JournalNotWritable
 from sessions.events import AnyEvent, DurableEvent, Event
-from sessions.files import sync_folder, write_all, write_whole
+from sessions.files import open_regular, sync_folder, write_all, write_whole
 from sessions.journal.masking import Masks
 
 from .codec import BadLine, Skipped, decode, encode, readable
@@ -200,7 +200,7 @@ def open_journal(path: Path, *, clock: EventClock | None = None) -> Opened:
     be read or its number does not rise; the file then stays unchanged.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     except OSError as error:
         raise JournalNotWritable(path, why=error.strerror or str(error)) from error
     try:

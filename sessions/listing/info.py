@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import BinaryIO
 
 import msgspec
 
 from sessions.errors import JournalNotReadable
+from sessions.files import open_regular
 from sessions.home import Home, SessionFiles, file_mark
 from sessions.journal.codec import flat
 from sessions.journal.file import JournalFile
@@ -108,7 +110,7 @@ class ListedSession:
         files = self._files
         running = files.running
         try:
-            with files.journal.open("rb") as journal:
+            with os.fdopen(open_regular(files.journal), "rb") as journal:
                 kept = self._read(journal, running=running)
         except FileNotFoundError:
             return self._stored_info()
@@ -166,7 +168,7 @@ def stored_summary(files: SessionFiles) -> KeptSummary:
 
     Raises `OSError` or `JournalNotReadable`.
     """
-    with files.stored_journal.open("rb") as packed:
+    with os.fdopen(open_regular(files.stored_journal), "rb") as packed:
         kept = kept_summary(files, packed, stored=True, running=False)
         if kept is None:
             state = SessionState()

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from sessions.files import write_whole
+from sessions.files import read_regular, write_whole
 from sessions.home import SessionFiles
 from sessions.settings import SessionDescription
 from sessions.state.state import Preparation, SessionState
@@ -71,7 +71,7 @@ def kept_summary(
     if status.st_size < LONG_BYTES and not stored:
         return None
     try:
-        kept = _DECODER.decode(files.summary.read_bytes())
+        kept = _DECODER.decode(read_regular(files.summary))
     except (OSError, msgspec.DecodeError):
         return None
     if kept.version != VERSION or kept.size > status.st_size or kept.end != _end(journal, kept.size):

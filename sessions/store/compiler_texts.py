@@ -16,10 +16,7 @@ GZIP = 31
 
 def read_text(home: Home, session: str, digest: str) -> str | None:
     """Returns a text by the SHA-256 that `KernelResources.texts` has; `None` if the session lacks it or it is damaged."""
-    try:
-        packed: bytes | None = (home.files(session).texts / digest).read_bytes()
-    except OSError:
-        packed = _stored(home, session, digest)
+    packed = home.files(session).text(digest) or _stored(home, session, digest)
     if packed is None or hashlib.sha256(packed).hexdigest() != digest:
         return None
     try:

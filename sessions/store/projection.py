@@ -111,9 +111,7 @@ def json_line(record: msgspec.Struct) -> bytes:
 
 def read_texts(files: SessionFiles, digests: Iterable[str]) -> dict[str, bytes]:
     """Returns the compiler's texts of a session by their path on its branch; those without a file are left out."""
-    return {
-        text_path(digest): path.read_bytes() for digest in digests if (path := files.texts / digest).is_file()
-    }
+    return {text_path(digest): text for digest in digests if (text := files.text(digest)) is not None}
 
 
 class Rebuilt(NamedTuple):

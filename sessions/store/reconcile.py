@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from sessions.errors import CommandRefused, NoSuchSession, NothingToResume, SessionBusy, StoreDamaged
+from sessions.errors import (
+    CommandRefused,
+    HomeNotWritable,
+    NoSuchSession,
+    NothingToResume,
+    SessionBusy,
+    StoreDamaged,
+)
 from sessions.events import NOTHING_TO_STOP, Command, Notice, Stop
 from sessions.files import FileLock, write_whole
 from sessions.home import Home, SessionFiles
@@ -60,7 +67,15 @@ def take_up(home: Home, session: str, *, clock: EventClock | None = None) -> Rec
     has the session, `JournalDamaged` with the line, `HomeNotWritable` or `StoreBroken`.
     """
     home.ensure()
-    files = home.files(session)
+    try:
+        return _taken_up(home, home.files(session), clock)
+    except FileNotFoundError:
+        raise NoSuchSession(session) from None  # it was deleted meanwhile
+    except OSError as error:
+        raise HomeNotWritable(home.root, why=error.strerror or str(error)) from error
+
+
+def _taken_up(home: Home, files: SessionFiles, clock: EventClock | None) -> Recorder:
     with ExitStack() as undo:
         store = Store.of(home)
         undo.callback(store.close)
@@ -69,7 +84,7 @@ def take_up(home: Home, session: str, *, clock: EventClock | None = None) -> Rec
         lock = FileLock(files.lock)
         undo.callback(lock.release)
         if not lock.acquire(wait_s=LOCK_WAIT_S):
-            raise SessionBusy(session)
+            raise SessionBusy(files.session)
         expand_journal(files.journal)
         opened = open_journal(files.journal, clock=clock)
         agreement = _compare(store, files)
@@ -87,7 +102,7 @@ def take_up(home: Home, session: str, *, clock: EventClock | None = None) -> Rec
             stored=agreement.stored + len(agreement.beyond) if agreement is not None else 0,
         )
         if recorder.state.started is None:
-            raise NoSuchSession(session)
+            raise NoSuchSession(files.session)
         _align_git(recorder, is_damaged=agreement is None)
         if opened.torn is not None:
             words = f"the journal's last line was incomplete; it is kept in {opened.torn.name}"

@@ -55,6 +55,7 @@ from .attempt_commits import (
 )
 from .decidable import accepted_kernel, find_attempt
 from .projection import Piece, Projector, Rebuilt, read_texts, rebuild
+from .restoring import keep_stored_texts
 from .store import NewCommit, Store, attempt_branch, segment_name
 
 E = TypeVar("E", bound=Event)
@@ -347,6 +348,7 @@ class Recorder:
 
         def work() -> Rebuilt:
             self._sync(self._writer.last_seq)
+            keep_stored_texts(self.store, self.files)
             rebuilt = rebuild(self.store.repository, self.files)
             is_new = self.store.adopt(self.session, rebuilt.branches, keeps_journal=keeps_journal)
             return rebuilt if is_new else rebuilt._replace(end=0)
@@ -438,8 +440,16 @@ class Recorder:
     def _put_away(self) -> None:
         # Without a pack, the names of the session's objects may not be on the disk yet.
         self.store.repository.sync_objects()
+        self._sync(self._writer.last_seq)
+        try:
+            compress_journal(self.files.journal)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StoreBroken(
+                f"the journal {self.files.journal} cannot be compressed ({why}); make room, then resume"
+            ) from error
+        # Not before: without room, the engine records that it stops.
         self._writer.close()
-        compress_journal(self.files.journal)
         stored_summary(self.files)
         self.files.tidy()
 

@@ -8,6 +8,7 @@ those that git itself would write, so plain git reads, clones, checks and packs 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -53,6 +54,8 @@ STALE_S = 2.0
 """Age from which a ref lock has no owner, while this process holds the store's lock: git holds a ref lock for
 milliseconds."""
 
+IMPORT_S = 86_400.0
+"""Age from which a folder of `importing` has no owner."""
 
 CONFIG = """\
 [core]
@@ -374,6 +377,11 @@ class Repository:
         """
         if self._lock is None:
             raise self._read_only_error()
+        for remains in self.git_dir.glob("import-*"):
+            # Left by a killed process; a younger one may be at work.
+            with suppress(FileNotFoundError):
+                if time.time() - remains.stat().st_mtime > IMPORT_S:
+                    shutil.rmtree(remains, ignore_errors=True)
         with (
             tempfile.TemporaryDirectory(prefix="import-", dir=self.git_dir) as place,
             self._on_disk(),
@@ -420,6 +428,7 @@ class Repository:
 def _initialise(path: Path) -> None:
     """Write the files that `git init --bare` would write, but no file of a template, and no setting of the person."""
     unfinished = path.with_name(f"{path.name}.new-{os.getpid()}")
+    shutil.rmtree(unfinished, ignore_errors=True)  # a killed process may have had this number
     # Not through the umask: hooks and settings of other users must not get in.
     unfinished.mkdir(mode=0o700)
     for folder in ("info", "objects/info", "objects/pack", "refs/heads", "refs/tags"):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,12 +18,12 @@ from sessions.errors import (
 )
 from sessions.events import DecisionMade, DecisionUndone, Event
 from sessions.files import locked
-from sessions.home import Home, SessionFiles
+from sessions.home import FORMER, Home, SessionFiles
 from sessions.journal.codec import decode
-from sessions.journal.file import JournalFile, compress_journal
+from sessions.journal.file import JournalFile, compress_journal, compressed_path
 from sessions.listing.skimming import starts_of
 
-from .store import Store
+from .store import Store, texts_of
 
 LOCK_WAIT_S = 60.0
 """Another process that writes the same journal takes seconds."""
@@ -46,7 +47,9 @@ def session_journal(home: Home, session: str) -> JournalFile:
         with Store.of(home) as store:
             restore(store, files)
         return JournalFile(files.journal)
-    except (HomeNotWritable, PermissionError):
+    except FileNotFoundError:
+        raise NoSuchSession(session) from None  # it was deleted meanwhile
+    except (HomeNotWritable, OSError):
         with Store.read_only(home.store) as store, tempfile.TemporaryDirectory() as folder:
             return _written(store, session, Path(folder) / files.journal.name)
 
@@ -57,6 +60,8 @@ def restore(store: Store, files: SessionFiles) -> None:
     Raises `NoSuchSession`, `SessionBusy`, `StoreBroken` or `OSError`.
     """
     store.segments(files.session)  # raises before there is a folder
+    if (files.folder.parent.parent / FORMER / files.session).is_dir():
+        raise SessionBusy(files.session)  # an engine of an earlier version has its journal
     files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(files.lock, wait_s=LOCK_WAIT_S) as got:
         if not got:
@@ -67,9 +72,30 @@ def restore(store: Store, files: SessionFiles) -> None:
         files.note_fetched(last_decision(lines), is_foreign=not store.is_own(files.session))
         # Not at its name: without its last lines, it would be a journal too.
         unfinished = files.folder / ".restored.jsonl"
-        _written(store, files.session, unfinished).close()
-        compress_journal(unfinished)
-        unfinished.with_name(f"{unfinished.name}.gz").rename(files.stored_journal)
+        try:
+            _written(store, files.session, unfinished).close()
+            compress_journal(unfinished)
+            compressed_path(unfinished).rename(files.stored_journal)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def keep_stored_texts(store: Store, files: SessionFiles) -> None:
+    """Copy the compiler's texts that only git has into the session's folder, before its branches are written anew."""
+    for digest, sha in _stored_texts(store, files.session).items():
+        if files.text(digest) is None:
+            with suppress(StoreDamaged):
+                files.keep_texts({digest: store.repository.read_file(sha)})
+
+
+def _stored_texts(store: Store, session: str) -> Mapping[str, str]:
+    """Returns the id of each text by its digest, from the newest commit whose tree can be read."""
+    head = store.journals().get(session)
+    with suppress(StoreDamaged):
+        for commit in store.repository.history(head) if head else ():
+            with suppress(StoreDamaged):
+                return texts_of(store.repository.read_tree(commit.sha))
+    return {}
 
 
 def last_decision(lines: Iterable[bytes]) -> int:
@@ -83,6 +109,16 @@ def _written(store: Store, session: str, path: Path) -> JournalFile:
     with path.open("wb") as file:
         file.writelines(store.session_lines(session))
     return JournalFile(path)
+
+
+def has_whole_journal(store: Store, files: SessionFiles) -> bool:
+    """True if git has all of a session's journal. Raises `StoredJournalDamaged`."""
+    with JournalFile(files.journal) as file:
+        journal = file.read(0, file.size)
+    try:
+        return compare(store, files.session, journal).stored == len(journal)
+    except (NoSuchSession, StoreDamaged):
+        return False
 
 
 class Agreement(NamedTuple):

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 from git.exc import GitCommandError, GitCommandNotFound
 
-from sessions.errors import BranchDiffers, RemoteUnusable, StoreBroken
+from sessions.errors import BranchDiffers, RemoteUnusable, StoreBroken, StoreDamaged
 from sessions.files import FileLock
 from sessions.git_environment import SETTINGS
 from sessions.home import Home
@@ -23,7 +23,7 @@ from sessions.names import SESSION, choose_session
 
 from .recorder import LOCK_WAIT_S
 from .repository import HEADS, NO_GIT, open_git
-from .restoring import last_decision
+from .restoring import has_whole_journal, last_decision
 from .store import Store, journal_branch, local_branches
 
 FETCHED = "refs/wavedeck/fetched/"
@@ -102,6 +102,8 @@ def _take_over(home: Home, store: Store, branches: Sequence[str]) -> None:
             # An engine continues the journal, so the store must not run ahead of it.
             if not lock.acquire(wait_s=LOCK_WAIT_S) or files.journal.exists():
                 raise BranchDiffers(journal_branch(files.session), where=str(home.store))
+            if files.has_journal and not has_whole_journal(store, files):
+                raise StoreDamaged(f"the store lost a part of {files.session}")
         held.enter_context(repository.writing())
         for branch, sha in fetched.items():
             own = repository.read_ref(HEADS + branch)

@@ -31,6 +31,7 @@ from .repository import HEADS, MOST_BYTES, Repository
 T = TypeVar("T")
 
 SEGMENT = re.compile(r"journal/[0-9]{1,20}\.jsonl")
+TEXT = re.compile(r"texts/([0-9a-f]{64})\.gz")
 REMOTES = "refs/remotes/origin/"
 ACCEPTED = "refs/heads/accepted"
 
@@ -103,6 +104,11 @@ def text_path(digest: str) -> str:
 def segments_of(tree: Mapping[str, str]) -> list[str]:
     """Returns the paths of the journal's segments in a `_journal` tree, in order."""
     return sorted(filter(SEGMENT.fullmatch, tree), key=lambda path: int(path[8:-6]))
+
+
+def texts_of(tree: Mapping[str, str]) -> dict[str, str]:
+    """Returns the id of each text of the compiler in a `_journal` tree, by the text's digest."""
+    return {match[1]: sha for path, sha in tree.items() if (match := TEXT.fullmatch(path))}
 
 
 def local_branches(refs: Mapping[str, str], prefix: str = HEADS) -> dict[str, str]:

@@ -134,6 +134,19 @@ def empty_object(home: Home) -> None:
     path.write_bytes(b"")
 
 
+def whole_store(home: Home) -> None:
+    shutil.rmtree(home.store)
+
+
+def cut_journal_of_a_finished_session(home: Home) -> None:
+    journal = home.files(FINISHED).stored_journal
+    journal.write_bytes(journal.read_bytes()[:-20])
+
+
+def empty_journal_of_a_finished_session(home: Home) -> None:
+    home.files(FINISHED).stored_journal.write_bytes(b"")
+
+
 def lost_blob_of_a_stopped_session(home: Home) -> None:
     object_of(home, f"{STOPPED}/starter/softmax/1:evaluation.json").unlink()
 
@@ -159,6 +172,9 @@ def lost_blob_of_a_stopped_session(home: Home) -> None:
         lost_summary_of_a_finished_session,
         empty_object,
         lost_blob_of_a_stopped_session,
+        whole_store,
+        cut_journal_of_a_finished_session,
+        empty_journal_of_a_finished_session,
     ],
 )
 def test_damaged_store_is_repaired_without_a_loss(full: Home, harm: Callable[[Home], None]) -> None:

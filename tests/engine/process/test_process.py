@@ -19,7 +19,7 @@ from engine.plan.job import session_started
 from engine.process import launch
 from engine.process.control import send
 from engine.process.process import MACHINERY_FAILED, Engine
-from sessions import Home, Recorder
+from sessions import Home, Recorder, journal_of
 from sessions.errors import NothingToResume, SessionBusy
 from sessions.events import (
     AttemptJudged,
@@ -39,6 +39,7 @@ from sessions.events import (
     Stop,
 )
 from sessions.home import SessionFiles
+from sessions.journal.file import compress_journal, expand_journal
 from sessions.listing.info import ListedSession
 from sessions.store.reconcile import record_at_rest
 from sessions.store.repository import Repository
@@ -122,8 +123,26 @@ def test_resume_stores_a_finished_session(home: Home) -> None:
         recorder.record(SessionFinished())
     with pytest.raises(NothingToResume):
         launch.resume(home, session_plan.session)
-    assert home.files(session_plan.session).stored
+    files = home.files(session_plan.session)
+    assert files.stored
     assert isinstance(journal(home, session_plan.session)[-1], SessionFinished)
+    expand_journal(files.journal)
+    files.journal.write_bytes(files.journal.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(NothingToResume):  # git has the end that the disk lost
+        launch.resume(home, session_plan.session)
+    assert files.stored
+
+
+def test_engine_that_does_not_start_leaves_a_compressed_journal(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_plan = plan()
+    Recorder.begin(home, session_started(session_plan)).close()
+    compress_journal(home.files(session_plan.session).journal)
+    monkeypatch.setattr(launch, "ENGINE", "engine.nowhere")
+    with pytest.raises(EngineDidNotStart):
+        launch.resume(home, session_plan.session)
+    assert len(journal_of(home, session_plan.session).events) == 1
 
 
 def test_resume_without_a_key_is_a_usage_error(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -73,19 +74,23 @@ def test_tail_follows_a_journal_through_both_forms(tmp_path: Path) -> None:
         assert tail.read_new() == [second]
 
 
-@pytest.mark.parametrize("place", ["header", "middle", "end"])
-def test_damage_of_a_compressed_journal_is_named(journal: Path, place: str) -> None:
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda data: flipped(data, 1), id="header"),
+        pytest.param(lambda data: flipped(data, len(data) // 2), id="middle"),
+        pytest.param(lambda data: flipped(data, len(data) - 6), id="end"),
+        pytest.param(lambda data: data[:-3], id="cut"),
+        pytest.param(lambda _: b"", id="empty"),
+        pytest.param(lambda data: data[:16] + bytes(4) + data[20:], id="member without bytes"),
+    ],
+)
+def test_damage_of_a_compressed_journal_is_named(journal: Path, damage: Callable[[bytes], bytes]) -> None:
     packed = compressed_path(journal)
-    data = bytearray(packed.read_bytes())
-    at = {"header": 1, "middle": len(data) // 2, "end": len(data) - 6}[place]
-    data[at] ^= 0xFF
-    packed.write_bytes(data)
+    packed.write_bytes(damage(packed.read_bytes()))
     with pytest.raises(StoredJournalDamaged, match="doctor --repair"), JournalFile(journal) as file:
-        file.read(0, file.size)
-
-
-def test_truncated_compressed_journal_is_named(journal: Path) -> None:
-    packed = compressed_path(journal)
-    packed.write_bytes(packed.read_bytes()[:-3])
-    with pytest.raises(StoredJournalDamaged), JournalFile(journal) as file:
         file.read(0, file.size)

@@ -13,6 +13,7 @@ from sessions import events as ev
 from sessions.state.code_facts import code_difference
 from sessions.store import compiler_texts
 from sessions.store.compiler_texts import read_text
+from sessions.store.reconcile import record_at_rest, take_up
 from tests.support.judge.assemblies import AMD, packed, with_assembly
 from tests.support.sessions import story
 from tests.support.sessions.journals import correct
@@ -35,6 +36,19 @@ async def test_texts_are_in_the_folder_and_in_the_store(home: Home) -> None:
     assert read_text(home, SESSION, digest) == AMD
     shutil.rmtree(home.files(SESSION).folder)
     assert read_text(home, SESSION, digest) == AMD
+    record_at_rest(home, SESSION, ev.SessionTitled(title="mine"))
+    branch = story.git(home.store, "rev-parse", f"{SESSION}/_journal")
+    story.loosen(home.store)
+    story.lose(home, f"{SESSION}/_journal^{{tree}}")
+    take_up(home, SESSION).close()
+    assert story.git(home.store, "rev-parse", f"{SESSION}/_journal") == branch, "written anew with its texts"
+
+
+@pytest.mark.parametrize("digest", ["/etc/passwd", "../../../store.key", "x" * 5000, "a\0b"])
+def test_digest_of_a_stranger_names_no_file(home: Home, digest: str) -> None:
+    home.files(SESSION).texts.mkdir(parents=True)
+    assert read_text(home, SESSION, digest) is None
+    assert home.files(SESSION).text(digest) is None
 
 
 def test_text_that_is_missing_changed_or_too_long_is_no_error(

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from sessions import Home, fold, journal_of, list_sessions
-from sessions.errors import BadRecording, StoreDamaged
+from sessions import Home, fold, journal_of, list_sessions, record_at_rest
+from sessions.catalog import delete_session
+from sessions.errors import BadRecording, SessionsError, StoreDamaged
+from sessions.events import SessionTitled
 from sessions.journal.codec import BadLine, decode
 from sessions.recording import write_recording
 from sessions.store import repository
@@ -57,6 +64,7 @@ def test_line_of_these_tests_is_an_event() -> None:
         b'{"type":"attempt_started","seq":2,"attempt":"../../x#1/1","origin":"fresh"}',
         b'{"type":"attempt_started","seq":2,"attempt":"softmax#1/1","origin":"fresh","base":"../x#1/1"}',
         b'{"type":"attempt_started","seq":2,"attempt":"softmax#1/../../1","origin":"fresh"}',
+        b'{"type":"attempt_committed","seq":2,"attempt":"softmax#1/1","branch":"x","commit":"refs/heads/accepted"}',
         b'{"type":"call_failed","seq":2,"call":"softmax#1/1/../x/1","reason":"x","message":"x"}',
         b'{"type":"notice","seq":2,"level":"info","message":' + b"[" * 200_000,
         b'{"type":"newer_event","seq":2,"x":' + b"[" * 200_000,
@@ -128,3 +136,43 @@ def test_size_of_a_fetched_session_is_bounded(
     monkeypatch.setattr(repository, "MOST_FILES", 4 if most == "files" else 100)
     with pytest.raises(StoreDamaged):
         journal_of(home, NAME)
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def link_to_zeros(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def dangling_link(path: Path) -> None:
+    path.symlink_to("/nowhere/at/all")
+
+
+@pytest.mark.parametrize("trick", [pipe, link_to_zeros, link_to_itself, dangling_link, Path.mkdir])
+@pytest.mark.parametrize(
+    "name", ["journal.jsonl", "journal.jsonl.gz", "summary.msgpack", "lock", "fetched", ""]
+)
+def test_odd_file_in_a_sessions_folder_is_one_line_and_no_wait(
+    home: Home, name: str, trick: Callable[[Path], None]
+) -> None:
+    folder = home.files(stored.finished(home)).folder
+    if not name:
+        shutil.rmtree(folder)
+    else:
+        (folder / name).unlink(missing_ok=True)
+    trick(folder / name)
+    title = partial(record_at_rest, home, NAME, SessionTitled(title="mine"))
+    for act in (
+        partial(list_sessions, home),
+        partial(journal_of, home, NAME),
+        title,
+        partial(delete_session, home, NAME),
+    ):
+        with suppress(SessionsError):
+            act()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 
 from harness import Verdict
 from sessions import Home, journal_of, list_sessions
-from sessions.errors import BranchDiffers, NoSuchSession, RemoteUnusable
-from sessions.events import DecisionMade
+from sessions.errors import BranchDiffers, NoSuchSession, RemoteUnusable, StoreDamaged
+from sessions.events import DecisionMade, SessionTitled
 from sessions.store.reconcile import record_at_rest, take_up
 from sessions.store.sharing import FETCHED, fetch_sessions, push_sessions
 from sessions.store.store import Store
@@ -81,6 +82,32 @@ def test_decisions_of_another_home_stay_out_of_this_home(home: Home, remote: Pat
     record_at_rest(bob, stored.FIRST, DecisionMade(attempt="softmax#1/2", accepted=True, by="carol"))
     assert accepted_by() == "carol"
     assert_sound(bob.store)
+
+
+def test_lost_store_does_not_make_fetched_decisions_count(home: Home, tmp_path: Path) -> None:
+    bob = Home(tmp_path / "bob")
+    record_at_rest(
+        home, stored.finished(home), DecisionMade(attempt="softmax#1/2", accepted=True, by="alice")
+    )
+    fetch_sessions(bob, str(home.store), on_progress=ignore)
+    journal_of(bob, stored.FIRST)
+    shutil.rmtree(bob.store)
+    take_up(bob, stored.FIRST).close()
+    with Store.of(bob) as store:
+        assert store.accepted() == {}
+        assert not store.is_own(stored.FIRST)
+
+
+def test_fetch_after_the_store_was_lost_does_not_replace_a_longer_journal(home: Home, remote: Path) -> None:
+    stored.finished(home)
+    push_sessions(home, str(remote), on_progress=ignore)
+    record_at_rest(home, stored.FIRST, SessionTitled(title="mine"))
+    shutil.rmtree(home.store)
+    with pytest.raises(StoreDamaged, match="doctor --repair"):
+        fetch_sessions(home, str(remote), on_progress=ignore)
+    assert list_sessions(home)[0].title == "mine"
+    take_up(home, stored.FIRST).close()
+    push_sessions(home, str(remote), on_progress=ignore)
 
 
 def test_branch_with_other_commits_is_refused_and_kept(home: Home, remote: Path, tmp_path: Path) -> None:
