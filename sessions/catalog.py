@@ -190,13 +190,10 @@ def open_reader(home: Home, session: str) -> JournalReader:
     return JournalReader(session_journal(home, session))
 
 
-def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Journal:
-    """Returns a session's journal as read; `NoSuchSession` if there is none.
-
-    With `most_bytes`, about so much of its beginning.
-    """
+def journal_of(home: Home, session: str) -> Journal:
+    """Returns a session's journal as read; `NoSuchSession` if there is none."""
     with session_journal(home, session) as file:
-        return parse(file.lines(), most_bytes=most_bytes)
+        return parse(file.lines())
 
 
 def session_state(home: Home, session: str) -> SessionState:

@@ -10,7 +10,7 @@ has received the whole line.
 - `idle`: nothing runs, at Home and in a session that has ended.
 - `screens`: from the first key that opens a screen to the whole screen, with 80 instances and 8 GPUs at 160x48, p95
   of 20 programs.
-- `replay`: a session of 10,000 attempts is opened; once its marks are found, jumps between its ends and its marks.
+- `replay`: a session of 10,000 attempts is opened; once its marks are found, jumps between its ends and its marks; memory.
 - `memory`: a session of 100,000 events is watched.
 """
 
@@ -308,10 +308,12 @@ def replay(options: Options) -> Iterator[Row]:
             before = screen.cpu_s()
             delays = [screen.seconds_to_settle(key) for key in keys]
             spent = (screen.cpu_s() - before) / len(keys)
+            memory_mb = screen.memory_bytes() / 1e6
         name = f"replay of {attempts:,} attempts: seek"
         yield Row(f"{name}, median", statistics.median(delays) * 1000, 100, "ms")
         yield Row(f"{name}, longest", max(delays) * 1000, 100, "ms")
         yield Row(f"{name}, CPU", spent * 1000, 100, "ms")
+        yield Row(f"replay of {attempts:,} attempts: memory", memory_mb, 250, "MB")
 
 
 def _wait_for_marks(screen: Program) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import time
-from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,65 +43,39 @@ class Journal:
     """A journal as read: its events, and the lines that were skipped."""
 
     events: list[AnyEvent] = field(default_factory=list)
-    ends: array[int] = field(default_factory=lambda: array("Q"))
-    """Where the line of each event ends, in bytes."""
-    size: int = 0
-    """Bytes of all lines."""
     skipped: list[Skipped] = field(default_factory=list)
-    is_cut: bool = False
-    """True if only the beginning was read."""
-
-    last_seq: int = 0
-    """The highest sequence number, including unknown events."""
-    damage: BadLine | None = None
-    """The first line that cannot be read, or that has no higher number; nothing may be appended then."""
 
     def add(self, line: bytes, number: int) -> None:
         """Decode and add a complete line, with or without its end."""
-        self.size += len(line) + (not line.endswith(b"\n"))
         event = decode(line)
-        if isinstance(event, BadLine):
-            event = BadLine(event.why, number)
-            self.damage = self.damage or event
-        else:
-            if event.seq <= self.last_seq:
-                words = f"its number {event.seq} does not follow {self.last_seq}"
-                self.damage = self.damage or BadLine(words, number)
-            self.last_seq = max(self.last_seq, event.seq)
         if isinstance(event, Event):
             self.events.append(event)
-            self.ends.append(self.size)
         else:
-            self.skipped.append(event)
+            self.skipped.append(BadLine(event.why, number) if isinstance(event, BadLine) else event)
 
 
-def parse(lines: Iterable[bytes], *, most_bytes: int | None = None) -> Journal:
+def parse(lines: Iterable[bytes]) -> Journal:
     """Returns the events on lines of a journal; unknown events and bad lines are kept apart.
 
-    A line without its end is ignored. With `most_bytes`, about as many bytes are read.
+    A line without its end is ignored.
     """
     journal = Journal()
     for number, line in enumerate(lines, start=1):
-        if most_bytes is not None and journal.size >= most_bytes:
-            journal.is_cut = True
-            break
         if line.endswith(b"\n"):
             journal.add(line, number)
     return journal
 
 
-def read_journal(path: Path, *, most_bytes: int | None = None) -> Journal:
+def read_journal(path: Path) -> Journal:
     """Returns the events of a journal, as `parse` does."""
     with path.open("rb", buffering=CHUNK_BYTES) as file:
-        return parse(file, most_bytes=most_bytes)
+        return parse(file)
 
 
 class Opened(NamedTuple):
     """A journal that was opened for writing."""
 
     writer: JournalWriter
-    journal: Journal
-    """Its events so far."""
     torn: Path | None
     """The file with the torn last line, if there was one."""
 
@@ -206,18 +179,29 @@ def open_journal(path: Path, *, clock: EventClock | None = None) -> Opened:
     try:
         data = path.read_bytes()
         end = data.rfind(b"\n") + 1
-        journal = parse(io.BytesIO(data[:end]))
-        if journal.damage is not None:
-            raise JournalDamaged(path, line=journal.damage.line or 0, why=journal.damage.why)
+        last_seq = _last_seq(path, io.BytesIO(data[:end]))
         torn = _cut(path, descriptor, data[end:], end) if end < len(data) else None
         sync_folder(path.parent)
     except BaseException:
         os.close(descriptor)
         raise
     writer = JournalWriter(
-        path, descriptor=descriptor, next_seq=journal.last_seq + 1, size=end, clock=clock or EventClock()
+        path, descriptor=descriptor, next_seq=last_seq + 1, size=end, clock=clock or EventClock()
     )
-    return Opened(writer, journal, torn)
+    return Opened(writer, torn)
+
+
+def _last_seq(path: Path, lines: Iterable[bytes]) -> int:
+    """Return the number of the last event. Raises `JournalDamaged` at a line after which nothing may be appended."""
+    last_seq = 0
+    for number, line in enumerate(lines, start=1):
+        event = decode(line)
+        if isinstance(event, BadLine):
+            raise JournalDamaged(path, line=number, why=event.why)
+        if event.seq <= last_seq:
+            raise JournalDamaged(path, line=number, why=f"its number {event.seq} does not follow {last_seq}")
+        last_seq = event.seq
+    return last_seq
 
 
 def _cut(path: Path, descriptor: int, torn: bytes, end: int) -> Path:

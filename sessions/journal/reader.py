@@ -1,4 +1,4 @@
-"""Lines of a journal, decoded when they are read: a state keeps the number of an event in place of its large values.
+"""Lines of a journal, decoded when they are read: a state keeps numbers of events, not their large values.
 
 Events that were read by number stay decoded in one cache of the process: screens and prompts read few events often.
 """
@@ -23,8 +23,8 @@ from .file import JournalFile
 
 E = TypeVar("E", bound=Event)
 
-CACHE_BYTES = 8 << 20
-"""Bytes of the lines whose events stay decoded; the events take about four times as much."""
+CACHE_BYTES = 16 << 20
+"""Bytes of the lines that stay decoded; their events take about twice as much."""
 
 _cached: OrderedDict[tuple[int, int], tuple[AnyEvent, int]] = OrderedDict()
 """Event and bytes of its line, by reader and number; the last read is the last."""
@@ -44,7 +44,7 @@ class JournalReader(Sequence[AnyEvent | Skipped]):
         self.size = 0
         """Bytes of the lines that were taken in or passed over."""
         self._offsets, self._lengths, self._numbers = array("Q"), array("I"), array("Q")
-        """Of each line; a line without a rising number has that of the line before."""
+        """Place, length and number of each line; a line without a rising number has the number of the line before."""
         self._repeated: set[int] = set()
         """Numbers that several events have: only a damaged journal has any."""
         self._reader = next(_readers)
@@ -90,10 +90,16 @@ class JournalReader(Sequence[AnyEvent | Skipped]):
     @overload
     def __getitem__(self, place: slice) -> list[AnyEvent | Skipped]: ...
     def __getitem__(self, place: int | slice) -> AnyEvent | Skipped | list[AnyEvent | Skipped]:
-        """Returns the event of a line, or of several lines."""
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        return decode(self.file.read(self._offsets[place], self._lengths[place]))
+        """Returns the event of a line, or of several lines, which are read at once."""
+        if not isinstance(place, slice):
+            return decode(self.file.read(self._offsets[place], self._lengths[place]))
+        offsets, lengths = self._offsets[place], self._lengths[place]
+        if not offsets:
+            return []
+        first = offsets[0]
+        data = self.file.read(first, offsets[-1] + lengths[-1] - first)
+        spans = zip(offsets, lengths, strict=True)
+        return [decode(data[offset - first : offset - first + length]) for offset, length in spans]
 
     def __iter__(self) -> Iterator[AnyEvent | Skipped]:
         """Yield the events of all lines, also of those that the file has further on."""
@@ -104,8 +110,8 @@ class JournalReader(Sequence[AnyEvent | Skipped]):
     def has(self, number: int) -> bool:
         """True if exactly one line that was taken in has this number."""
         place = bisect_left(self._numbers, number)
-        known = place < len(self._numbers) and self._numbers[place] == number
-        return known and number not in self._repeated and number > 0
+        is_known = place < len(self._numbers) and self._numbers[place] == number
+        return is_known and number not in self._repeated and number > 0
 
     def event(self, number: int) -> AnyEvent:
         """Returns the event with a number that `has` confirms."""
@@ -134,15 +140,15 @@ class KeptEvent(msgspec.Struct, Generic[E], eq=False, gc=False):
     Python's collector does not see it: it is in no cycle, and a long session has tens of thousands.
     """
 
-    held: E | int
+    content: E | int
     journal: JournalReader | None
 
     @property
     def event(self) -> E:
         """The event."""
         if self.journal is None:
-            return cast("E", self.held)
-        return cast("E", self.journal.event(cast("int", self.held)))
+            return cast("E", self.content)
+        return cast("E", self.journal.event(cast("int", self.content)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KeptEvent) and self.event == other.event

@@ -16,7 +16,8 @@ from harness.wire.results.provenance import compared_values
 from sessions.events import GIVEN, Origin
 from sessions.names import split_attempt
 from sessions.settings import SessionDescription
-from sessions.state.speed import Speed, baseline_names, speed_of
+from sessions.state.judged import JudgedFacts
+from sessions.state.speed import Speed, baseline_names
 from sessions.state.state import AttemptState, Confirmation, SessionState
 from sessions.state.winners import place
 
@@ -127,9 +128,9 @@ def attempt_rows(state: SessionState) -> Iterator[AttemptRow]:
         return
     for key, instance in state.instances.items():
         for attempt in instance.attempts:
-            if attempt.evaluation is not None:
+            if attempt.judged is not None:
                 independent = key not in state.forks and attempt.origin not in GIVEN
-                yield _row(state.started, instance.task, attempt, attempt.evaluation, independent=independent)
+                yield _row(state.started, instance.task, attempt, attempt.judged, independent=independent)
 
 
 def _weak_before(evaluation: Evaluation) -> str:
@@ -148,14 +149,14 @@ def _row(
     started: SessionDescription,
     task: str,
     attempt: AttemptState,
-    evaluation: Evaluation,
+    judged: JudgedFacts,
     *,
     independent: bool,
 ) -> AttemptRow:
+    evaluation, examined = judged.evaluation, attempt.examined
     timed = attempt.timed_evaluation or evaluation
     speed = attempt.speed
-    verdict_speed = speed if timed is evaluation else speed_of(evaluation)
-    exam = speed_of(attempt.exam) if attempt.exam is not None and attempt.exam.exam else None
+    exam = examined.speed if examined is not None and examined.is_exam else None
     efficiencies = [latency.efficiency for latency in timed.latency if latency.efficiency is not None]
     shares = [share for efficiency in efficiencies if (share := efficiency.io_utilisation) is not None]
     computes = [share for efficiency in efficiencies if (share := efficiency.mfu) is not None]
@@ -188,7 +189,7 @@ def _row(
         against=baseline_names(timed),
         confirmation=attempt.confirmation,
         speed=speed,
-        found=verdict_speed.value if verdict_speed is not None else None,
+        found=judged.speed.value if judged.speed is not None else None,
         confirmed=exam.value if exam is not None else None,
         geak=timed.speedup if speed is not None else None,
         sum_ratio=baseline_ms / candidate_ms if speed is not None and candidate_ms else None,

@@ -5,6 +5,7 @@ A speedup only compares with speedups of the same provenance and against the sam
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 import msgspec
@@ -70,7 +71,7 @@ def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
         confirmed=attempt.confirmation is Confirmation.CONFIRMED,
         speed=timed.speed,
         product=timed.product,
-        against=timed.against,
+        against=sys.intern(", ".join(timed.against)),
         provenance=timed.provenance,
         judged=attempt.judged_wall,
     )

@@ -1,4 +1,4 @@
-"""What lists, ranks and stop rules read of a verdict, computed once when it is given: the evaluation itself is large."""
+"""The facts of a verdict that lists, ranks and stop rules read, computed once: the evaluation itself is large."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sessions.events import AttemptJudged, WinnerExamined
 from sessions.journal.reader import JournalReader, KeptEvent, keep
 
 from .ranking import Rank, rank_at_speed
-from .speed import Speed, baseline_names, speed_of
+from .speed import Speed, baselines_of, speed_of
 
 
 class JudgedFacts(msgspec.Struct, frozen=True, gc=False):
@@ -35,11 +35,14 @@ class JudgedFacts(msgspec.Struct, frozen=True, gc=False):
     """See `is_at_roof`."""
     product: str
     """Product of the timed device; its name in the session if the product is not known."""
-    against: str
+    against: tuple[str, ...]
     """Names of the timing baselines."""
     provenance: Provenance | None
     """`None` in a session of an older version."""
     findings: tuple[Finding, ...]
+    error: str | None
+    """The first line of the error; `None` if there is none."""
+    error_kind: str
 
     @property
     def evaluation(self) -> Evaluation:
@@ -50,7 +53,7 @@ class JudgedFacts(msgspec.Struct, frozen=True, gc=False):
 def judged_facts(event: AttemptJudged | WinnerExamined, journal: JournalReader | None) -> JudgedFacts:
     """Returns the facts of a verdict, which reads its event again from the journal."""
     evaluation = event.evaluation
-    speed = speed_of(evaluation)
+    speed, error = speed_of(evaluation), evaluation.error
     return JudgedFacts(
         keep(event, journal),
         evaluation.verdict,
@@ -60,9 +63,11 @@ def judged_facts(event: AttemptJudged | WinnerExamined, journal: JournalReader |
         bool(evaluation.latency),
         is_at_roof(evaluation),
         sys.intern(product_of(evaluation)),
-        sys.intern(baseline_names(evaluation)),
+        baselines_of(evaluation),
         _shared_provenance(evaluation.provenance),
         evaluation.findings,
+        sys.intern(error.first_line) if error is not None else None,
+        sys.intern(error.kind) if error is not None else "",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -100,12 +101,15 @@ class Speed(msgspec.Struct, frozen=True):
         return "; ".join(filter(None, (f"{self}{label}", self.exact_words)))
 
 
+def baselines_of(evaluation: Evaluation) -> tuple[str, ...]:
+    """Returns the names of the timing baselines of an evaluation; none if nothing was timed."""
+    return tuple(dict.fromkeys(latency.against for latency in evaluation.latency if latency.against))
+
+
 def baseline_names(*evaluations: Evaluation | None) -> str:
     """Returns the names of the timing baselines, `triton, eager`; empty if nothing was timed."""
-    latencies = (
-        latency for evaluation in evaluations if evaluation is not None for latency in evaluation.latency
-    )
-    return ", ".join(dict.fromkeys(latency.against for latency in latencies if latency.against))
+    names = (baselines_of(evaluation) for evaluation in evaluations if evaluation is not None)
+    return ", ".join(dict.fromkeys(chain.from_iterable(names)))
 
 
 def speed_of(evaluation: Evaluation) -> Speed | None:

@@ -290,7 +290,7 @@ class AttemptState:
 
     @property
     def timed(self) -> JudgedFacts | None:
-        """The verdict whose times count: the exam's if it timed the attempt again; `None` if not judged."""
+        """The verdict with the times that count: the exam's if it timed the attempt again; `None` if not judged."""
         return self.examined if self.is_timed_again else self.judged
 
     @property
@@ -306,11 +306,11 @@ class AttemptState:
     @property
     def found_speed(self) -> Speed | None:
         """The speed before the exam, if the exam timed the same cases again with the same provenance; else `None`."""
-        found, again = self.judged, self.timed
-        if found is None or again is None or found is again or found.speed is None or again.speed is None:
+        first, again = self.judged, self.timed
+        if first is None or again is None or first is again or first.speed is None or again.speed is None:
             return None
-        same_cases = (found.speed.cases, found.speed.all_cases) == (again.speed.cases, again.speed.all_cases)
-        return found.speed if same_cases and same_provenance(found.provenance, again.provenance) else None
+        same_cases = (first.speed.cases, first.speed.all_cases) == (again.speed.cases, again.speed.all_cases)
+        return first.speed if same_cases and same_provenance(first.provenance, again.provenance) else None
 
     @property
     def stages(self) -> list[Stage]:

@@ -118,7 +118,8 @@ class Recorder:
         self._summary_due = 0.0
         """When the next summary for lists may be made, by `time.monotonic`."""
         for event in self._lines.read_on():
-            self._take(cast("Event", event))
+            if isinstance(event, Event):
+                self._take(event)
 
     def __enter__(self) -> Recorder:
         return self

@@ -173,15 +173,13 @@ def _repeated_error(judged: list[AttemptState]) -> tuple[str, int]:
         count += 1
     if count < STUCK_AFTER:
         return "", 0
-    error = judged[-1].evaluation.error if judged[-1].evaluation is not None else None
-    assert judged[-1].verdict is not None
-    return error.first_line if error is not None else judged[-1].verdict.value.replace("_", " "), count
+    latest = judged[-1].judged
+    assert latest is not None
+    return latest.error if latest.error is not None else latest.verdict.value.replace("_", " "), count
 
 
 def _error_kind(attempt: AttemptState) -> tuple[str, str, str] | None:
-    evaluation = attempt.evaluation
-    if evaluation is None or evaluation.verdict is Verdict.CORRECT or not evaluation.verdict.counted:
+    judged = attempt.judged
+    if judged is None or judged.verdict is Verdict.CORRECT or not judged.verdict.counted:
         return None
-    error = evaluation.error
-    message = _FIGURES.sub("#", error.first_line) if error is not None else ""
-    return str(evaluation.verdict), error.kind if error is not None else "", message
+    return str(judged.verdict), judged.error_kind, _FIGURES.sub("#", judged.error or "")

@@ -27,6 +27,7 @@ from sessions.events import (
     WinnerMeasured,
     checked,
 )
+from sessions.metrics.attempt_row import attempt_rows
 from sessions.store.attempt_commits import attempt_message, exam_files
 from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
@@ -98,7 +99,7 @@ async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) ->
         "GPU 2: infra error: GPU 2 is in quarantine: it hangs",
     ]
     assert "vector_add#1/1 on GPU 1: 1.40x against eager" in summary(state)
-    assert task_metrics(state)[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
+    assert task_metrics(state, list(attempt_rows(state)))[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
     files = exam_files([(winner, state.instances["vector_add#1"])])
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
     pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sessions import events as ev
 from sessions.errors import JournalDamaged, JournalNotWritable
-from sessions.journal.codec import BadLine, UnknownEvent, encode
+from sessions.journal.codec import BadLine, UnknownEvent
 from sessions.journal.journal import EventClock, JournalTail, open_journal, read_journal
 from tests.support.sessions.story import Ticking, started
 
@@ -44,7 +44,7 @@ def test_events_get_numbers_and_times(path: Path) -> None:
 def test_journal_continues_after_its_last_event(path: Path) -> None:
     first = write(path, note("a"))
     opened = open_journal(path)
-    assert (opened.journal.events, opened.torn) == (first, None)
+    assert (read_journal(path).events, opened.torn) == (first, None)
     assert opened.writer.append(note("b")).seq == 2
     opened.writer.close()
 
@@ -94,7 +94,7 @@ def test_events_of_a_newer_version_keep_their_numbers(path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"type":"agent_sang","seq":2,"wall":1.0}\n')
     opened = open_journal(path)
-    assert opened.journal.skipped == [UnknownEvent("agent_sang", 2, 1.0)]
+    assert read_journal(path).skipped == [UnknownEvent("agent_sang", 2, 1.0)]
     assert opened.writer.append(note("b")).seq == 3
     opened.writer.close()
 
@@ -154,17 +154,6 @@ def test_unopenable_journal_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").mkdir()
     with pytest.raises(JournalNotWritable, match="Is a directory"):
         open_journal(tmp_path / "journal.jsonl")
-
-
-def test_beginning_of_a_journal_is_marked_as_cut(path: Path) -> None:
-    with path.open("wb") as file:
-        file.writelines(
-            encode(ev.Notice(level="info", message=str(number), seq=number)) + b"\n" for number in (1, 2, 3)
-        )
-    beginning = read_journal(path, most_bytes=1)
-    assert ([event.seq for event in beginning.events], beginning.is_cut) == ([1], True)
-    whole = read_journal(path, most_bytes=path.stat().st_size)
-    assert ([event.seq for event in whole.events], whole.is_cut) == ([1, 2, 3], False)
 
 
 def test_tail_reads_new_events_after_any_number(path: Path) -> None:

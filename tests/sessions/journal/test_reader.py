@@ -134,6 +134,14 @@ def test_damaged_journal_gives_each_event_its_own_value(tmp_path: Path) -> None:
     assert list(scanned) == list(reader)
 
 
+def test_scan_of_the_beginning_goes_on_with_the_rest(journal: Path) -> None:
+    reader = JournalReader(JournalFile(journal))
+    assert len(list(reader.scan(most_bytes=1))) == len(reader) == 1
+    assert reader.size < reader.file.size
+    list(reader.scan())
+    assert (reader.size, reader[:]) == (reader.file.size, list(JournalReader(JournalFile(journal))))
+
+
 def test_readers_of_two_journals_give_their_own_events(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / name, [ev.CandidateProposed(attempt="softmax#1/1", source=name)])

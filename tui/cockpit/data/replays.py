@@ -42,10 +42,9 @@ class Checkpoints:
         state = copy_state(self._states[0])
         for start in range(0, len(self._events), EVERY):
             stop = min(start + EVERY, len(self._events))
-            for place in range(start, stop):
-                event = self._events[place]
+            for count, event in enumerate(self._events[start:stop], start + 1):
                 apply(state, event)
-                yield place + 1, event, state
+                yield count, event, state
             self._counts.append(stop)
             self._states.append(copy_state(state))
 

@@ -103,10 +103,10 @@ def _verdict(change: BaseChange) -> Cell:
 
 
 def _traffic(change: BaseChange) -> str:
-    evaluation = change.attempt.evaluation
-    if evaluation is None or evaluation.verdict is not Verdict.CORRECT or change.speed is not None:
+    if change.attempt.verdict is not Verdict.CORRECT or change.speed is not None:
         return ""
-    return traffic_words(evaluation)
+    evaluation = change.attempt.evaluation
+    return traffic_words(evaluation) if evaluation is not None else ""
 
 
 def _cases_in_part(change: BaseChange) -> str:
@@ -124,9 +124,8 @@ def _lines(change: BaseChange) -> str:
 def _reason(change: BaseChange) -> Cell:
     """Return the error, else the findings, else the strategy."""
     attempt = change.attempt
-    error = attempt.evaluation.error if attempt.evaluation is not None else None
-    if error is not None:
-        return Cell(error.first_line)
+    if attempt.judged is not None and attempt.judged.error is not None:
+        return Cell(attempt.judged.error)
     return Cell(finding_words(findings_of(attempt)) or " ".join(attempt.strategy.split()), "dim")
 
 

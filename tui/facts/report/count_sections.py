@@ -59,7 +59,7 @@ def stage_counts(state: SessionState) -> list[StageCount]:
     outcomes = [
         {stage.name: stage.ok for stage in attempt.evaluation.stages if stage.ok is not None}
         for attempt in state.attempts()
-        if attempt.evaluation is not None and attempt.evaluation.verdict.counted
+        if attempt.verdict is not None and attempt.verdict.counted and attempt.evaluation is not None
     ]
     return [
         StageCount(
@@ -75,9 +75,8 @@ def verdict_counts(state: SessionState) -> list[VerdictCount]:
     """Return the attempts by verdict and class of error: correct first, then the most frequent."""
     groups: dict[tuple[Verdict, str], list[AttemptState]] = {}
     for attempt in _judged(state.attempts()):
-        if (evaluation := attempt.evaluation) is not None:
-            kind = evaluation.error.kind if evaluation.error is not None else ""
-            groups.setdefault((evaluation.verdict, kind), []).append(attempt)
+        if (judged := attempt.judged) is not None:
+            groups.setdefault((judged.verdict, judged.error_kind), []).append(attempt)
     counts = [VerdictCount(*kind, attempts) for kind, attempts in groups.items()]
     return sorted(counts, key=lambda count: (count.verdict is not Verdict.CORRECT, -len(count.attempts)))
 
@@ -97,8 +96,8 @@ def task_costs(state: SessionState) -> Iterator[TaskCost]:
 
 def _message(count: VerdictCount) -> str:
     """Return the first line of the newest attempt's error."""
-    newest = count.attempts[-1].evaluation
-    return newest.error.first_line if newest is not None and newest.error is not None else ""
+    newest = count.attempts[-1].judged
+    return (newest.error or "") if newest is not None else ""
 
 
 COSTS: tuple[Field[TaskCost], ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
@@ -15,10 +16,9 @@ from sessions.metrics.accuracy import (
     mean_pass_at_k,
     samples_by_task,
 )
-from sessions.metrics.attempt_row import AttemptRow, attempt_rows
+from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.selection import grouped
 from sessions.metrics.speedup import fast_p, speedup_geomean, speedup_mean, speedup_sign
-from sessions.state.speed import baseline_names
 from sessions.state.winners import bests_by_task, confirmed_tasks
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.settings_words import option_words
@@ -78,10 +78,13 @@ class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
 
 
-def task_metrics(state: SessionState) -> list[TaskMetrics]:
-    """Return one row per task, in the session's order; with several tasks also a row over all of them."""
+def task_metrics(state: SessionState, rows: Sequence[AttemptRow]) -> list[TaskMetrics]:
+    """Return one row per task, in the session's order; with several tasks also a row over all of them.
+
+    `rows` are those of all judged attempts.
+    """
     tasks = list(state.started.tasks) if state.started else []
-    bests, rows = bests_by_task(state), list(attempt_rows(state))
+    bests = bests_by_task(state)
     rows_by_task = grouped(rows, lambda row: row.task)
     by_task = [_metrics(state, task, [task], bests, rows_by_task.get(task, [])) for task in tasks]
     return [*by_task, _metrics(state, ALL, tasks, bests, rows)] if len(tasks) > 1 else by_task
@@ -96,6 +99,7 @@ def _metrics(
 ) -> TaskMetrics:
     instances = [instance for instance in state.instances.values() if instance.task in tasks]
     attempts = [attempt for instance in instances for attempt in instance.attempts]
+    judged = [attempt.judged for attempt in attempts if attempt.judged is not None]
     rows = [row for row in all_rows if not row.given]
     counted = sum(row.counted for row in rows)
     samples = list(samples_by_task(rows).values())
@@ -122,7 +126,7 @@ def _metrics(
         best_verdict=str(best.verdict) if best else None,
         best_exam=str(best.confirmation) if best and solved else None,
         best_speedup=speed.value if best and (speed := best.speed) else None,
-        against=baseline_names(*(attempt.evaluation for attempt in attempts)),
+        against=", ".join(dict.fromkeys(chain.from_iterable(facts.against for facts in judged))),
         best_spread=by_gpu_words(best) if best and solved else "",
         call_accuracy=call_accuracy(rows),
         execution_accuracy=execution_accuracy(rows),

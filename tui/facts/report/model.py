@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from harness import Evaluation, Verdict
 from harness.wire.device import is_cpu
+from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.names import split_attempt
 from sessions.state.cases import CaseRow, attempt_cases
 from sessions.state.speed import Speed, fastest_first
@@ -65,6 +66,8 @@ class SessionReport:
     """Fastest first; winners without times come last, in the session's order."""
     unsolved: tuple[Unsolved, ...]
     tally: Tally
+    rows: tuple[AttemptRow, ...]
+    """One row for each judged attempt."""
     metrics: tuple[TaskMetrics, ...]
     """One row for each task; with several tasks, the last row is over all."""
 
@@ -76,7 +79,9 @@ class SessionReport:
     @property
     def is_measured(self) -> bool:
         """True if a case of an attempt was timed."""
-        return any(attempt.evaluation and attempt.evaluation.latency for attempt in self.state.attempts())
+        return any(
+            attempt.judged is not None and attempt.judged.is_timed for attempt in self.state.attempts()
+        )
 
     @property
     def hardware(self) -> tuple[str, ...]:
@@ -108,13 +113,14 @@ class SessionReport:
 
 def report_of(state: SessionState) -> SessionReport:
     """Return the report of a session. Pure: the same state gives the same report, live and in replay."""
-    bests = bests_by_task(state)
+    bests, rows = bests_by_task(state), tuple(attempt_rows(state))
     return SessionReport(
         state,
         winners=tuple(_winners(state, bests)),
         unsolved=tuple(_unsolved(state, bests)),
         tally=tally(state.attempts()),
-        metrics=tuple(task_metrics(state)),
+        rows=rows,
+        metrics=tuple(task_metrics(state, rows)),
     )
 
 

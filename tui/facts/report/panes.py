@@ -75,7 +75,7 @@ def metric_sections(report: SessionReport) -> tuple[Section, ...]:
             notes.append(
                 f"They leave out {total.uncounted} without a verdict on the candidate (unsupported, cancelled, our failure)."
             )
-        weak = sum(bool(row.weak_oracle) for row in attempt_rows(report.state))
+        weak = sum(bool(row.weak_oracle) for row in report.rows)
         if weak:
             notes.append(
                 f"They count {counted(weak, 'attempt')} at tasks with a weak oracle; the tables below leave them out."
