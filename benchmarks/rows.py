@@ -22,10 +22,10 @@ from harness import Verdict
 from sessions import events as ev
 from sessions.home import Home
 from sessions.journal.codec import encode
-from sessions.metrics.accuracy import execution_accuracy, pass_at_each_k
+from sessions.metrics.accuracy import share
 from sessions.metrics.row_cache import rows_of_session
 from sessions.metrics.selection import best_rows
-from sessions.metrics.speedup import speedup_geomean
+from sessions.metrics.speedup import geomean_speedup
 from sessions.store.store import Store
 from tests.support.sessions import story
 
@@ -78,7 +78,10 @@ def read(home: Home, sessions: int) -> None:
     ]
     read_s = time.perf_counter() - began
     bests = best_rows(rows)
-    figures = execution_accuracy(rows), speedup_geomean(bests), pass_at_each_k(rows)[:1]
+    figures = (
+        share(row.correct for row in rows),
+        geomean_speedup(row.headline for row in bests if row.headline),
+    )
     whole_s = time.perf_counter() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"{len(rows)} rows in {read_s:.2f} s, with figures {whole_s:.2f} s, {memory} MB; {figures}")  # noqa: T201

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("suites", "harness", "sessions", "engine", "tui")
 SDKS = ("anthropic", "openai")
 TORCH = ("torch", "triton")
+REPORTS = ("pandas", "matplotlib", "scipy")
 
 
 def loaded_by(code: str) -> set[str]:
@@ -56,9 +57,12 @@ def loaded_by(code: str) -> set[str]:
             ),
         ),
         ("tui.commands.run.mcp", ("mcp", "textual", *TORCH, *SDKS)),
-        ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx", "mcp")),
+        ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx", "mcp", *REPORTS)),
         ("tui.cockpit.running", ("tui.facts.report.tables", "tui.print.report")),
-        ("tui.commands.watch.report", (*TORCH, *SDKS, "textual", "jinja2", "engine.judge", "engine.methods")),
+        (
+            "tui.commands.watch.report",
+            (*TORCH, *SDKS, "textual", "jinja2", "engine.judge", "engine.methods", *REPORTS),
+        ),
     ],
 )
 def test_import_loads_no_heavy_module(module: str, unwanted: tuple[str, ...]) -> None:

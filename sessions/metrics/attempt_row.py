@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
 
@@ -21,80 +22,89 @@ from sessions.state.speed import Speed, baseline_names
 from sessions.state.state import AttemptState, Confirmation, SessionState
 from sessions.state.winners import place
 
+UNCOMPARED = frozenset(
+    {
+        "seed",
+        "series",
+        "cells",
+        "label",
+        "model_label",
+        "title",
+        "first_chain",
+        "devices",
+        "targets",
+        "review",
+        "python",
+        "cluster",
+    }
+)
+"""Settings that may differ between sessions of one configuration."""
 OLD_WEAK = "weak: "
 """Start of the fact about a weak oracle, from which older evaluations alone know it."""
+
+
+def _about(sentence: str) -> msgspec.Meta:
+    """The sentence about a column of the attempts, which `wavedeck report --columns` prints."""
+    return msgspec.Meta(description=sentence)
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """A judged attempt. `None` and empty text mean unknown; an unknown value is never 0 or 1."""
 
-    session: str
-    series: str = ""
-    """Name of the study that the session belongs to."""
-    method: str
-    without: tuple[str, ...] = ()
-    """Modules of the method that were off."""
-    model: str
-    seed: int
-    task: str
-    """Full name, `suite/task`."""
-    instance: int
-    """1, 2, ... within the task."""
-    number: int
-    """1, 2, ... within the instance: the iteration."""
-    attempt: str
-    """`softmax#2/7`."""
-    origin: str
-    independent: bool
-    """False if a person added the instance or gave the kernel: such a row is no sample of the method."""
-    verdict: Verdict
-    rejected: bool = False
-    """True if a person rejected it: it is never the best."""
-    weak_oracle: str = ""
-    """Why the task's oracle is weak, as the judge found it; empty if it is not, or if unknown."""
-    place: tuple[float, ...] = ()
-    """Sort key among the attempts at one task: `sessions.state.winners.place`, flat. Greater is better."""
-    error: str = ""
-    """Class of the error; empty if correct."""
-    stage: str = ""
-    """Stage of the judge that failed; empty if none did."""
-    call: bool
-    """True if it imported and ran on the first case."""
-    device: str = ""
-    provenance: tuple[str, ...] = ()
-    """Hardware and software that must be equal before two speedups share a mean (`compared_values`)."""
-    against: str = ""
-    """Names of the timing baselines."""
-    confirmation: Confirmation
-    speed: Speed | None = None
-    """The exam's speed if it timed the attempt again, else the speed as it was found."""
-    found: float | None = None
-    """Headline of the verdict's own timing, before any exam."""
-    confirmed: float | None = None
-    """Headline of the exam's timing; `None` if the exam did not time it."""
-    geak: float | None = None
-    """GEAK's speedup: mean over cases of the ratios of median latencies."""
-    sum_ratio: float | None = None
-    """Sum of the baseline's medians over the sum of the candidate's, over all timed cases."""
-    bandwidth: float | None = None
-    """IOU: highest share of the peak bandwidth of any case, 0 to 1."""
-    compute: float | None = None
-    """MFU: highest share of the peak of the matrix units of any case, 0 to 1."""
-    input_tokens: int | None = None
-    """0 if the attempt needed no model: a sweep made it. The same holds for the output and the cost."""
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    device_s: float = 0.0
-    """Seconds in which the judge held devices for it."""
-    wall_s: float | None = None
-    """Seconds from its start to its verdict."""
-    source_sha256: str = ""
-    reference_shown: bool = False
-    """True if the prompt quotes the reference where the benchmark hides it: never in one mean with a row that does not."""
-    label: str = ""
-    """How the plan of a study calls the method; empty: it names none."""
-    model_label: str = ""
-    """How the plan of a study calls the model; empty: it names none."""
+    session: Annotated[str, _about("Name of the session.")]
+    series: Annotated[str, _about("Study and cell that the session belongs to; empty if none.")] = ""
+    configuration: Annotated[
+        str, _about("Digest of the settings; equal for sessions that differ in seed only.")
+    ] = ""
+    method: Annotated[str, _about("Method without its options.")]
+    without: Annotated[tuple[str, ...], _about("Modules of the method that were off.")] = ()
+    reference_shown: Annotated[
+        bool, _about("True if prompts showed the reference that the benchmark hides.")
+    ] = False
+    model: Annotated[str, _about("Model, or one model for each role.")]
+    seed: Annotated[int, _about("Seed of the session.")]
+    task: Annotated[str, _about("Full name of the task, `suite/task`.")]
+    instance: Annotated[int, _about("Instance within the task: 1, 2, ...")]
+    number: Annotated[int, _about("Iteration within the instance: 1, 2, ...")]
+    attempt: Annotated[str, _about("Name of the attempt: `softmax#2/7`.")]
+    origin: Annotated[str, _about("How the candidate was made, for example `fresh` or `repair`.")]
+    independent: Annotated[bool, _about("False if a person added the instance or gave the kernel.")]
+    verdict: Annotated[Verdict, _about("Verdict of the judge.")]
+    rejected: Annotated[bool, _about("True if a person rejected it: it is never the best.")] = False
+    weak_oracle: Annotated[str, _about("Why the oracle of the task is weak, as the judge found it.")] = ""
+    place: Annotated[
+        tuple[float, ...], _about("Sort key among the attempts at one task; greater is better.")
+    ] = ()
+    error: Annotated[str, _about("Class of the error; empty if correct.")] = ""
+    stage: Annotated[str, _about("Stage of the judge that failed; empty if none did.")] = ""
+    call: Annotated[bool, _about("True if it imports and runs on the first case.")]
+    device: Annotated[str, _about("Device of the times, else of the verdict.")] = ""
+    provenance: Annotated[
+        tuple[str, ...], _about("Hardware and software that share a mean (`compared_values`).")
+    ] = ()
+    against: Annotated[str, _about("Names of the timing baselines.")] = ""
+    confirmation: Annotated[Confirmation, _about("Result of the exam.")]
+    speed: Annotated[Speed | None, _about("Speed as the exam timed it, else as found.")] = None
+    found: Annotated[float | None, _about("Speedup by the timing of the verdict, before any exam.")] = None
+    confirmed: Annotated[float | None, _about("Speedup by the timing of the exam.")] = None
+    geak: Annotated[float | None, _about("Mean over cases of the ratios of median latencies (GEAK).")] = None
+    sum_ratio: Annotated[
+        float | None, _about("Sum of the medians of the baseline over that of the candidate (TritonBench).")
+    ] = None
+    bandwidth: Annotated[
+        float | None, _about("IOU: highest share of the peak bandwidth of any case, 0 to 1.")
+    ] = None
+    compute: Annotated[
+        float | None, _about("MFU: highest share of the peak of the matrix units, 0 to 1.")
+    ] = None
+    input_tokens: Annotated[int | None, _about("Tokens of the prompts; 0 if no model was asked.")] = None
+    output_tokens: Annotated[int | None, _about("Tokens of the replies; 0 if no model was asked.")] = None
+    cost_usd: Annotated[float | None, _about("US dollars, by the prices of the session.")] = None
+    device_s: Annotated[float, _about("Seconds in which the judge held devices for it.")] = 0.0
+    wall_s: Annotated[float | None, _about("Seconds from its start to its verdict.")] = None
+    source_sha256: Annotated[str, _about("SHA-256 of the kernel; empty without a kernel.")] = ""
+    label: Annotated[str, _about("How the plan of a study calls the method; empty: it names none.")] = ""
+    model_label: Annotated[str, _about("How the plan of a study calls the model; empty: it names none.")] = ""
 
     @property
     def headline(self) -> float | None:
@@ -126,11 +136,19 @@ def attempt_rows(state: SessionState) -> Iterator[AttemptRow]:
     """Yields a row for each judged attempt, by instance in order of appearance, then by number."""
     if state.started is None:
         return
+    configuration = _configuration(state.started)
     for key, instance in state.instances.items():
         for attempt in instance.attempts:
             if attempt.judged is not None:
                 independent = key not in state.forks and attempt.origin not in GIVEN
-                yield _row(state.started, instance.task, attempt, attempt.judged, independent=independent)
+                yield _row(
+                    state.started,
+                    configuration,
+                    instance.task,
+                    attempt,
+                    attempt.judged,
+                    independent=independent,
+                )
 
 
 def _weak_before(evaluation: Evaluation) -> str:
@@ -145,8 +163,14 @@ def _flat_place(attempt: AttemptState) -> tuple[float, ...]:
     return (standing, *(max(-sys.float_info.max, value) for value in rank))
 
 
+def _configuration(started: SessionDescription) -> str:
+    settings = {name: value for name, value in started.settings().items() if name not in UNCOMPARED}
+    return hashlib.sha256(msgspec.json.encode(settings)).hexdigest()[:12]
+
+
 def _row(
     started: SessionDescription,
+    configuration: str,
     task: str,
     attempt: AttemptState,
     judged: JudgedFacts,
@@ -167,6 +191,7 @@ def _row(
     return AttemptRow(
         session=started.session,
         series=started.series,
+        configuration=configuration,
         method=started.method,
         without=started.options.without,
         model=started.model,

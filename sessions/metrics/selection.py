@@ -6,8 +6,10 @@ Every table of reports, studies and comparisons selects its rows here, so that a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from harness import Verdict
 
@@ -52,18 +54,6 @@ def counted_rows(rows: Iterable[AttemptRow]) -> Selection:
     return Selection(tuple(kept), left_out)
 
 
-def comparable_rows(rows: Sequence[AttemptRow]) -> Selection:
-    """Returns the rows without a speed, and those with the provenance that most speeds have: a mean may have them all.
-
-    Of equally frequent provenances, the first is kept.
-    """
-    counts = Counter(row.provenance for row in rows if row.headline is not None)
-    kept = counts.most_common(1)[0][0] if counts else ()
-    chosen = tuple(row for row in rows if row.headline is None or row.provenance == kept)
-    apart = len(rows) - len(chosen)
-    return Selection(chosen, {OTHER_PROVENANCE: apart} if apart else {})
-
-
 def best_row(rows: Iterable[AttemptRow]) -> AttemptRow | None:
     """Returns the best row of one task by the house's rank; `None` without a row that no person rejected.
 
@@ -75,8 +65,16 @@ def best_row(rows: Iterable[AttemptRow]) -> AttemptRow | None:
 def best_rows(
     rows: Iterable[AttemptRow], by: Callable[[AttemptRow], Hashable] = lambda row: (row.session, row.task)
 ) -> list[AttemptRow]:
-    """Returns the best row of each group, by default of each task of each session, in order of appearance."""
-    return [best for group in grouped(rows, by).values() if (best := best_row(group)) is not None]
+    """Returns the best row of each group, by default of each task of each session, in order of appearance.
+
+    Its `call` is true if any row of the group that no person rejected ran: a task is called once.
+    """
+    bests = []
+    for group in grouped(rows, by).values():
+        if (best := best_row(group)) is not None:
+            called = any(row.call for row in group if not row.rejected)
+            bests.append(best if best.call == called else msgspec.structs.replace(best, call=called))
+    return bests
 
 
 def grouped(rows: Iterable[AttemptRow], by: Callable[[AttemptRow], K]) -> dict[K, list[AttemptRow]]:

@@ -1,4 +1,4 @@
-"""Category and difficulty of tasks, from their suites."""
+"""Category and difficulty of tasks, and the sizes of their suites."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from suites import SuiteError, load_public_suite, load_task, public_suite_names
+from suites.registry import suite_folder, task_names
 
 
 class TaskKind(msgspec.Struct, frozen=True):
@@ -17,10 +18,12 @@ class TaskKind(msgspec.Struct, frozen=True):
     category: str = ""
     """Empty if unknown."""
     difficulty: int | None = None
+    of_suite: int = 0
+    """Tasks of its suite; 0 if unknown."""
 
 
 def task_kinds(tasks: Iterable[str], registry: Path | None) -> dict[str, TaskKind]:
-    """Returns category and difficulty by full task name; a task that its suite does not have is not in the result.
+    """Returns what its suite says of each task, by full task name; a task that its suite does not have is not in the result.
 
     Tasks of a public benchmark have the values of its clone, because a recorded task has a value even if the clone has none.
     """
@@ -29,12 +32,18 @@ def task_kinds(tasks: Iterable[str], registry: Path | None) -> dict[str, TaskKin
     for suite in sorted({task.partition("/")[0] for task in wanted} & public):
         with suppress(SuiteError):
             loaded = load_public_suite(suite, registry=registry).tasks
-            kinds.update(
-                {task.id: TaskKind(task.category, task.difficulty) for task in loaded if task.id in wanted}
-            )
+            kinds |= {
+                task.id: TaskKind(task.category, task.difficulty, len(loaded))
+                for task in loaded
+                if task.id in wanted
+            }
+    sizes: dict[str, int] = {}
     for name in sorted(wanted):
-        if name.partition("/")[0] not in public:
+        suite = name.partition("/")[0]
+        if suite not in public:
             with suppress(SuiteError):
                 task = load_task(name, registry=registry)
-                kinds[name] = TaskKind(task.category, task.difficulty)
+                if suite not in sizes:
+                    sizes[suite] = len(task_names(suite_folder(suite, registry)))
+                kinds[name] = TaskKind(task.category, task.difficulty, sizes[suite])
     return kinds

@@ -41,7 +41,6 @@ from tui.facts.vocabulary import counted
 if TYPE_CHECKING:
     from engine.process.launch import EngineStart
     from sessions.metrics.attempt_row import AttemptRow
-    from tui.facts.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -221,16 +220,9 @@ class Cockpit(Viewer, inherit_bindings=False):
         from tui.cockpit.screens.report.report import ReportScreen
 
         if self.feed is not None:
-            self._go_to(ReportScreen(registry=self.home.suites))
+            self._go_to(ReportScreen(self.home))
         elif message.sessions:
-            self.push_screen(
-                MergedReportScreen(message.sessions, read=self._read_report, registry=self.home.suites)
-            )
-
-    def _read_report(self, session: str) -> SessionReport:
-        from tui.facts.report import report_of
-
-        return report_of(fold(self._doors.load_story(session).events))
+            self.push_screen(MergedReportScreen(message.sessions, self.home))
 
     @on(messages.OpenComparison)
     def _on_open_comparison(self, message: messages.OpenComparison) -> None:

@@ -39,11 +39,15 @@ def facts_list(facts: Iterable[tuple[str, str]]) -> str:
 def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
     """Return a table."""
     lines = [
-        "| " + " | ".join(column.title for column in columns) + " |",
+        _row(column.title for column in columns),
         "|" + "|".join("---:" if column.right else "---" for column in columns) + "|",
-        *("| " + " | ".join(inline(cell).replace("|", "\\|") for cell in row) + " |" for row in rows),
+        *map(_row, rows),
     ]
     return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(inline(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def tables_markdown(tables: Iterable[Table], *, level: int = 2) -> str:

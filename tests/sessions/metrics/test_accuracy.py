@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from statistics import fmean
 
 import pytest
 from hypothesis import given, settings
@@ -11,15 +10,7 @@ from hypothesis import strategies as st
 
 from harness import Verdict
 from sessions.metrics import selection
-from sessions.metrics.accuracy import (
-    call_accuracy,
-    correct_per_compile,
-    execution_accuracy,
-    mean_pass_at_k,
-    pass_at_each_k,
-    pass_at_k,
-    samples_by_task,
-)
+from sessions.metrics.accuracy import mean_pass_at_k, pass_at_k, share
 from tests.support.sessions.rows import row
 
 VERDICTS = [Verdict.CORRECT, Verdict.CORRECT, Verdict.WRONG, Verdict.CALL_ERROR, Verdict.INFRA_ERROR]
@@ -48,31 +39,9 @@ def test_mean_pass_at_k_needs_enough_samples_of_every_task() -> None:
     assert mean_pass_at_k([], 1) is None
 
 
-def test_pass_at_each_k_takes_instances_as_samples() -> None:
-    solved = [[False, True], [False, False], [True, True]]
-    rows = [
-        row(task, instance, number, verdict=Verdict.CORRECT if correct else Verdict.WRONG)
-        for task in ("a/x", "a/y")
-        for instance, chain in enumerate(solved, 1)
-        for number, correct in enumerate(chain, 1)
-    ]
-    added = [row("a/x", 4, independent=False), row("a/x", 2, 3, independent=False, origin="human")]
-    unjudged = [row("a/x", 5, verdict=Verdict.INFRA_ERROR)]
-    by_k = [
-        fmean(any(draw) for draw in itertools.combinations([any(chain) for chain in solved], k))
-        for k in (1, 2, 3)
-    ]
-    assert samples_by_task([*rows, *added, *unjudged]) == {"a/x": (3, 2), "a/y": (3, 2)}
-    assert pass_at_each_k([*rows, *added, *unjudged]) == pytest.approx(by_k)
-    assert pass_at_each_k([]) == []
-
-
-def test_accuracies_ignore_uncounted_verdicts_and_kernels_of_people() -> None:
-    rows = [*MIXED, row(number=6, origin="human", independent=False)]
-    assert call_accuracy(rows) == 3 / 4
-    assert execution_accuracy(rows) == 2 / 4
-    assert correct_per_compile(rows) == 2 / 3
-    assert call_accuracy([row(verdict=Verdict.UNSUPPORTED)]) is None
+def test_share_of_nothing_is_unknown() -> None:
+    assert share([True, False, False, True]) == 0.5
+    assert share([]) is None
 
 
 def test_rows_that_are_left_out_are_counted_by_reason() -> None:
@@ -85,14 +54,6 @@ def test_rows_that_are_left_out_are_counted_by_reason() -> None:
     kept, left_out = selection.counted_rows(rows)
     assert list(kept) == MIXED[:4]
     assert left_out == {"our failure": 1, "unsupported": 1, "weak oracle": 1, "kernel of a person": 1}
-
-
-def test_rows_of_the_rarer_hardware_are_left_out_of_a_mean() -> None:
-    rows = [row(speedup=2.0, provenance=(product,)) for product in ("MI300X", "H100", "MI300X")]
-    failed = row(verdict=Verdict.WRONG, provenance=("H100",))
-    kept, left_out = selection.comparable_rows([*rows, failed])
-    assert list(kept) == [rows[0], rows[2], failed]
-    assert left_out == {"other hardware or software": 1}
 
 
 def test_best_row_is_the_first_of_the_highest_rank_that_no_person_rejected() -> None:
@@ -109,3 +70,11 @@ def test_best_row_is_the_first_of_the_highest_rank_that_no_person_rejected() -> 
         row("a/y"),
         row("a/y", session="t"),
     ]
+
+
+def test_task_is_called_if_any_of_its_attempts_ran() -> None:
+    rows = [row(verdict=Verdict.CALL_ERROR, place=(1.0,)), row(number=2, verdict=Verdict.WRONG, place=(0.0,))]
+    (best,) = selection.best_rows(rows)
+    assert (best.number, best.call) == (1, True)
+    (best,) = selection.best_rows([rows[0], row(number=2, rejected=True)])
+    assert not best.call, "what a person rejected does not count"

@@ -277,12 +277,15 @@ def test_report_counts_judged_attempts_without_unmeasured_speed(shell: Shell, ho
     stored.finish(recorder, best="softmax#1/3")
     (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)["metrics"]
     assert (row["attempts"], row["uncounted"], row["best_attempt"]) == (2, 1, "softmax#1/3")
-    assert (row["call_accuracy"], row["execution_accuracy"], row["pass_at_1"]) == (0.5, 0.5, 1.0)
+    assert (row["ran"], row["correct"]) == (0.5, 0.5), "of the attempts"
+    assert (row["call_accuracy"], row["execution_accuracy"], row["pass_at_1"]) == (1.0, 1.0, 1.0), (
+        "of the tasks"
+    )
     assert (row["speedup_mean"], row["fast_1"], row["cost_usd"]) == (None, None, None)
     assert (row["input_tokens"], row["output_tokens"]) == (3000, 600)
     head, line = shell("report", stored.FIRST, "--format", "csv").out.splitlines()
     assert dict(zip(head.split(","), line.split(","), strict=True))["speedup_mean"] == ""
-    assert "softmax  correct       not examined    2 (+1)  50 %  50 %" in shell("report", stored.FIRST).out
+    assert "softmax  correct       not examined    2 (+1)  50 %     50 %" in shell("report", stored.FIRST).out
     assert (
         "| softmax | correct | not examined | 2 (+1) | 50 % | 50 % |"
         in shell("report", stored.FIRST, "--format", "md").out

@@ -6,20 +6,18 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
-from sessions.events import AnyEvent, AttemptJudged, SessionStarted
+from sessions import Home
+from sessions.events import AnyEvent, AttemptJudged
 from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, at_home, live, replayed, until
 from tests.support.cockpit.pictures import picture
-from tests.support.cockpit.stories import read_story
-from tests.support.sessions.journals import SESSION
+from tests.support.sessions import stored_sessions
 from tests.support.sessions.measured_sessions import measured
 from tui.cockpit.app import Cockpit
-from tui.cockpit.data.replays import Story
 from tui.cockpit.desk.messages import OpenReport
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
@@ -27,6 +25,7 @@ from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.report.merged_report import MergedReportScreen
 from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.viewer import ExitNote
+from tui.diagnostics import Complaint
 
 Opened = tuple[Pilot[ExitNote], Cockpit, ScriptedSource, ReportScreen]
 
@@ -125,28 +124,39 @@ def files_in(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.glob("report-*"))
 
 
-async def test_files_are_written_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_files_are_written_and_named(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [stored_sessions.finished(home, name) for name in (stored_sessions.FIRST, stored_sessions.SECOND)]
     monkeypatch.chdir(tmp_path)
-    async with opened(measured()) as (pilot, app, _, _):
-        await pilot.press("O")
-        await until(pilot, lambda: bool(app.screen.query(Toast)), "the note")
-    assert files_in(tmp_path) == [f"report-{SESSION}.{ending}" for ending in ("csv", "html", "md")]
-
-
-async def test_several_sessions_have_one_report_at_home() -> None:
-    def load(name: str) -> Story:
-        first, *events = measured()
-        assert isinstance(first, SessionStarted)
-        return read_story(name, [msgspec.structs.replace(first, session=name), *events])
-
-    app = at_home(list, load=load)
-    async with app.run_test(size=NARROW) as pilot:
+    app = at_home(list, home=home)
+    async with app.run_test(size=NARROW, notifications=True) as pilot:
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
-        app.post_message(OpenReport(("first", "second")))
+        app.post_message(OpenReport(tuple(names)))
         await until(pilot, lambda: isinstance(app.screen, MergedReportScreen), "the merged report")
         screen = app.screen
         await until(pilot, lambda: "Winners of all sessions" in screen.page.text, "its tables")
-        assert "2: first, second" in screen.page.text
-        assert "softmax#1/3" in screen.page.text
+        sentences = [text for text in screen.page.text.splitlines() if text.startswith("  n: ")]
+        assert max(map(len, sentences)) <= NARROW[0], "as wide as the screen"
+        for number in (1, 2):
+            await pilot.press("O")
+            await until(pilot, lambda: len(app.screen.query(Toast)) == number, "the note")  # noqa: B023
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")
+    endings = ("csv", "html", "md")
+    assert files_in(tmp_path) == sorted(
+        f"report-2-sessions{number}.{ending}" for ending in endings for number in ("", "~2")
+    ), "no file is replaced"
+    assert (tmp_path / "report-2-sessions.csv").read_text().startswith("session,method,")
+
+
+async def test_report_that_cannot_be_made_says_why_in_one_line(home: Home) -> None:
+    def run(*_: object, **__: object) -> str:
+        raise Complaint("no session is called first")
+
+    app = at_home(list, home=home)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
+        screen = MergedReportScreen(("first",), home, run)
+        app.push_screen(screen)
+        await until(pilot, lambda: "no session is called first" in screen.page.text, "the reason")

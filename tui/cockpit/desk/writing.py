@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
@@ -10,11 +13,16 @@ from typing import Any
 
 from textual.app import App
 
+from sessions.home import Home
 from sessions.kept_kernels import KeptKernel
 from suites import Task
 from tui.cockpit.draw.lines import clean
-from tui.facts.report import SessionReport
+from tui.diagnostics import Complaint
 from tui.print.export_files import export_files
+from tui.print.plain import COLUMNS
+
+ENDINGS = ("md", "html", "csv")
+"""Files of a report."""
 
 
 def write_export(kernel: KeptKernel, task: Task, folder: Path) -> Path:
@@ -36,26 +44,10 @@ def write_export(kernel: KeptKernel, task: Task, folder: Path) -> Path:
     raise AssertionError("there is always a further number")
 
 
-def write_new(path: Path, text: str) -> Path:
-    """Write a text to this file, or to one with a number before its suffix if it exists; returns the file."""
-    for number in count(2):
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text if text.endswith("\n") else f"{text}\n")
-        except FileExistsError:
-            path = path.with_stem(f"{path.stem.rpartition('~')[0] or path.stem}~{number}")
-        else:
-            return path
-    raise AssertionError("there is always a further number")
-
-
-def write_reports(app: App[Any], reports: Sequence[SessionReport], registry: Path | None) -> None:
-    """Write Markdown, HTML and CSV into the current folder; a note says where they are, or why they are not.
-
-    `registry` names the suites that people added.
-    """
+def write_reports(app: App[Any], home: Home, sessions: Sequence[str]) -> None:
+    """Write Markdown, HTML and CSV into the current folder; a note says where they are, or why they are not."""
     app.run_worker(
-        partial(_write, app, reports, Path.cwd(), registry),
+        partial(_write, app, home, sessions, Path.cwd()),
         name="writing the report",
         group="write",
         exclusive=True,
@@ -64,27 +56,45 @@ def write_reports(app: App[Any], reports: Sequence[SessionReport], registry: Pat
     )
 
 
-def write_files(reports: Sequence[SessionReport], folder: Path, registry: Path | None = None) -> list[Path]:
+def run_report(home: Home, words: Sequence[str], *, columns: int = 80) -> str:
+    """Return what `wavedeck report` prints; it runs in a process of its own, so that the app never loads its libraries.
+
+    Raises `Complaint` with its line if it fails. `columns` is the width of the text.
+    """
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "tui", "report", *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "WAVEDECK_HOME": str(home.root), COLUMNS: str(columns)},
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["`wavedeck report` ended without a reason"]
+        raise Complaint(lines[-1].removeprefix("wavedeck: "))
+    return done.stdout
+
+
+def write_files(home: Home, sessions: Sequence[str], folder: Path) -> list[Path]:
     """
     Write Markdown, HTML and the CSV of the metrics to new files; return them.
 
-    The names contain the session, or the number of sessions. Raises `OSError` if the folder cannot be written.
+    The names contain the session, or the number of sessions. Raises `Complaint` if they cannot be written.
     """
-    # Imported here: the app starts without the tables and pages of reports.
-    from tui.facts.report.reading import ReportReader
-    from tui.print.report import as_html, as_markdown, metrics_csv
+    name = sessions[0] if len(sessions) == 1 else f"{len(sessions)}-sessions"
+    stems = (f"report-{name}{'' if number == 1 else f'~{number}'}" for number in count(1))
+    stem = next(
+        stem for stem in stems if not any((folder / f"{stem}.{ending}").exists() for ending in ENDINGS)
+    )
+    files = [folder / f"{stem}.{ending}" for ending in ENDINGS]
+    run_report(home, [*sessions, *(word for file in files for word in ("-o", str(file)))])
+    return files
 
-    name = reports[0].session if len(reports) == 1 else f"{len(reports)}-sessions"
-    document = ReportReader(reports, registry).document(kernels=True, metrics=True)
-    texts = {"md": as_markdown(document), "html": as_html(document), "csv": metrics_csv(document)}
-    return [write_new(folder / f"report-{name}.{ending}", text) for ending, text in texts.items()]
 
-
-def _write(app: App[Any], reports: Sequence[SessionReport], folder: Path, registry: Path | None) -> None:
+def _write(app: App[Any], home: Home, sessions: Sequence[str], folder: Path) -> None:
     try:
-        files = write_files(reports, folder, registry)
-    except OSError as error:
-        words = f"The report was not written to {folder}: {error.strerror or error}"
+        files = write_files(home, sessions, folder)
+    except (OSError, Complaint) as error:
+        words = f"The report was not written to {folder}: {error}"
         app.call_from_thread(app.notify, clean(words), severity="error", timeout=10, markup=False)
         return
     names = ", ".join(file.name for file in files)

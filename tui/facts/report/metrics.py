@@ -9,16 +9,11 @@ import msgspec
 
 from harness import Verdict
 from sessions import AttemptState, SessionState
-from sessions.metrics.accuracy import (
-    call_accuracy,
-    correct_per_compile,
-    execution_accuracy,
-    mean_pass_at_k,
-    samples_by_task,
-)
+from sessions.metrics.accuracy import mean_pass_at_k, share
 from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.selection import grouped
-from sessions.metrics.speedup import fast_p, speedup_geomean, speedup_mean, speedup_sign
+from sessions.metrics.selection import best_rows, counted_rows, grouped
+from sessions.metrics.speedup import fast_p, geomean_speedup, mean_speedup
+from sessions.state.speed import joint_sign
 from sessions.state.winners import bests_by_task, confirmed_tasks
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.settings_words import option_words
@@ -38,9 +33,13 @@ class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     task: str
     attempts: int
-    """Attempts with a counted verdict."""
+    """Attempts that the metrics count (`sessions.metrics.selection`)."""
     uncounted: int
-    """Judged attempts that the metrics leave out: unsupported, cancelled, infra_error."""
+    """Judged attempts that the metrics leave out."""
+    ran: float | None = None
+    """Share of these attempts that import and run on the first case."""
+    correct: float | None = None
+    """Share of these attempts that are correct."""
     solved: int
     """Tasks with a correct attempt."""
     confirmed: int | None = None
@@ -57,8 +56,11 @@ class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
     best_spread: str = ""
     """Speedup of the best attempt by GPU, measured at the end of the instance: `0 1.42x, 1 1.40x`."""
     call_accuracy: float | None = None
+    """Share of the tasks with an attempt that imports and runs on the first case."""
     execution_accuracy: float | None = None
+    """Share of the tasks whose best attempt is correct."""
     correct_per_compile: float | None = None
+    """Correct tasks of those with an attempt that runs."""
     pass_at_1: float | None = None
     """A sample is one instance; it is correct if any of its attempts is correct."""
     pass_at_k: float | None = None
@@ -97,17 +99,21 @@ def _metrics(
     bests: dict[str, AttemptState],
     all_rows: Sequence[AttemptRow],
 ) -> TaskMetrics:
-    instances = [instance for instance in state.instances.values() if instance.task in tasks]
-    attempts = [attempt for instance in instances for attempt in instance.attempts]
+    attempts = [
+        attempt
+        for instance in state.instances.values()
+        if instance.task in tasks
+        for attempt in instance.attempts
+    ]
     judged = [attempt.judged for attempt in attempts if attempt.judged is not None]
-    rows = [row for row in all_rows if not row.given]
-    counted = sum(row.counted for row in rows)
-    samples = list(samples_by_task(rows).values())
+    rows = counted_rows(all_rows).rows
+    best_of_tasks = best_rows(rows)
+    timed = [row for row in best_of_tasks if row.correct and row.speed is not None]
+    is_mixed = len({row.provenance for row in timed}) > 1
+    speedups = [row.headline if row.correct else 0.0 for row in best_of_tasks if not is_mixed]
+    samples = _samples(rows)
     k = state.started.instances if state.started else 0
-    winners = [bests[task] for task in tasks if task in bests]
-    names = {winner.attempt for winner in winners}
-    best_rows = [row for row in all_rows if row.attempt in names]
-    best = winners[0] if winners and len(tasks) == 1 else None
+    best = bests.get(tasks[0]) if len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
     confirmed = confirmed_tasks(state, tasks)
     spent = spending_of(attempts)
@@ -117,9 +123,11 @@ def _metrics(
         options=option_words(state.started.options) if state.started else "",
         model=state.started.model if state.started else "",
         task=name,
-        attempts=counted,
-        uncounted=len(rows) - counted,
-        solved=sum(correct > 0 for _, correct in samples),
+        attempts=len(rows),
+        uncounted=len(all_rows) - len(rows),
+        ran=share(row.call for row in rows),
+        correct=share(row.correct for row in rows),
+        solved=len({row.task for row in all_rows if row.correct and row.independent}),
         confirmed=len(confirmed) if confirmed is not None else None,
         tasks=len(tasks),
         best_attempt=best.attempt if best else None,
@@ -128,18 +136,26 @@ def _metrics(
         best_speedup=speed.value if best and (speed := best.speed) else None,
         against=", ".join(dict.fromkeys(chain.from_iterable(facts.against for facts in judged))),
         best_spread=by_gpu_words(best) if best and solved else "",
-        call_accuracy=call_accuracy(rows),
-        execution_accuracy=execution_accuracy(rows),
-        correct_per_compile=correct_per_compile(rows),
-        pass_at_1=mean_pass_at_k(samples, 1) if len(samples) == len(tasks) else None,
-        pass_at_k=mean_pass_at_k(samples, k) if k and len(samples) == len(tasks) else None,
+        call_accuracy=share(row.call for row in best_of_tasks),
+        execution_accuracy=share(row.correct for row in best_of_tasks),
+        correct_per_compile=share(row.correct for row in best_of_tasks if row.call),
+        pass_at_1=mean_pass_at_k(samples, 1),
+        pass_at_k=mean_pass_at_k(samples, k) if k else None,
         k=k,
-        fast_1=fast_p(best_rows, 1.0),
-        fast_2=fast_p(best_rows, 2.0),
-        speedup_mean=speedup_mean(best_rows),
-        speedup_geomean=speedup_geomean(best_rows),
-        speedup_sign=speedup_sign(best_rows),
+        fast_1=fast_p(speedups, 1.0),
+        fast_2=fast_p(speedups, 2.0),
+        speedup_mean=None if is_mixed else mean_speedup(row.geak for row in timed if row.geak is not None),
+        speedup_geomean=geomean_speedup(value for value in speedups if value),
+        speedup_sign=joint_sign(row.speed.sign for row in timed if row.speed is not None),
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         cost_usd=spent.cost_usd,
     )
+
+
+def _samples(rows: Sequence[AttemptRow]) -> list[tuple[int, int]]:
+    """Samples and correct samples of each task. A sample is one instance that no person added."""
+    independent = [row for row in rows if row.independent]
+    bests = best_rows(independent, lambda row: (row.task, row.instance))
+    by_task = grouped(bests, lambda row: row.task).values()
+    return [(len(own), sum(row.correct for row in own)) for own in by_task]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from engine.tuning.best_by_case import best_by_case
-from sessions.metrics.attempt_row import attempt_rows
+from sessions.metrics.selection import counted_rows
 from sessions.names import short_task
 from sessions.state.figure_words import ratio_words
 from tui.facts.endings import session_ending
@@ -52,8 +53,8 @@ BY_TASK: tuple[Field[TaskMetrics], ...] = (
         Number("attempts", 8, 12),
         lambda row: f"{row.attempts}{f' (+{row.uncounted})' if row.uncounted else ''}",
     ),
-    Field(Number("call", drop=3), lambda row: percent(row.call_accuracy)),
-    Field(Number("exec"), lambda row: percent(row.execution_accuracy)),
+    Field(Number("ran", drop=3), lambda row: percent(row.ran)),
+    Field(Number("correct"), lambda row: percent(row.correct)),
     Field(Number("pass@1", drop=1), lambda row: percent(row.pass_at_1)),
     Field(Number("pass@k", drop=5), lambda row: percent(row.pass_at_k)),
     Field(Number("speedup", if_known=True), lambda row: ratio_words(row.speedup_geomean, row.speedup_sign)),
@@ -71,15 +72,11 @@ def metric_sections(report: SessionReport) -> tuple[Section, ...]:
     notes = []
     if total is not None:
         notes.append(f"All metrics use the open cases and {counted(total.attempts, 'attempt')} of models.")
-        if total.uncounted:
-            notes.append(
-                f"They leave out {total.uncounted} without a verdict on the candidate (unsupported, cancelled, our failure)."
-            )
-        weak = sum(bool(row.weak_oracle) for row in report.rows)
-        if weak:
-            notes.append(
-                f"They count {counted(weak, 'attempt')} at tasks with a weak oracle; the tables below leave them out."
-            )
+        left_out = counted_rows(report.rows).left_out
+        if left_out:
+            reasons = ", ".join(f"{number} {reason}" for reason, number in left_out.items())
+            notes.append(f"They leave out: {reasons}.")
+        notes.append("ran, correct: shares of the attempts.")
         if total.speedup_geomean is None and any(winner.speed is not None for winner in report.winners):
             notes.append(
                 "No mean speedup over tasks: the winners were timed with different hardware or software."
@@ -104,9 +101,9 @@ def _metrics(row: TaskMetrics) -> list[Metric]:
         ratio_words(value, row.speedup_sign) for value in (row.speedup_geomean, row.speedup_mean)
     )
     return [
-        Metric("call accuracy", share(row.call_accuracy), "attempts that import and run the first case", "TritonBench"),
-        Metric("execution accuracy", share(row.execution_accuracy), "attempts that are correct", "TritonBench"),
-        Metric("correct / compile", share(row.correct_per_compile), "correct attempts of those that run", "KernelBench-X"),
+        Metric("call accuracy", share(row.call_accuracy), "tasks with an attempt that imports and runs the first case", "TritonBench"),
+        Metric("execution accuracy", share(row.execution_accuracy), "tasks whose best attempt is correct", "TritonBench"),
+        Metric("correct / compile", share(row.correct_per_compile), "correct tasks of those with an attempt that runs", "KernelBench-X"),
         Metric("pass@1", share(row.pass_at_1), "instances with a correct attempt", "Chen et al. 2021"),
         *([Metric(f"pass@{row.k}", share(row.pass_at_k), f"tasks solved by any of {row.k} instances", "Chen et al. 2021")]
           if row.k > 1 else []),
@@ -153,11 +150,10 @@ def case_sections(report: SessionReport) -> tuple[Section, ...]:
     )
 
 
-def _metrics_and_tables(report: SessionReport) -> tuple[Section, ...]:
-    # Imported here: the app starts without the tables.
-    from .tables import RowSet, table_sections
-
-    return (*metric_sections(report), *table_sections(RowSet(tuple(attempt_rows(report.state)))))
+def _metrics_on_screen(report: SessionReport) -> tuple[Section, ...]:
+    metrics, by_task = metric_sections(report)
+    tables = f"By iteration, by instance, by hardware: `wavedeck report {report.session}`."
+    return metrics, replace(by_task, sentences=(*by_task.sentences, tables))
 
 
 PRINTED: dict[str, Callable[[SessionReport], tuple[Section, ...]]] = {
@@ -169,8 +165,8 @@ PRINTED: dict[str, Callable[[SessionReport], tuple[Section, ...]]] = {
     "cost": cost_sections,
     "metrics": metric_sections,
 }
-"""The sections that begin a printed report; then come the tables, with what files say of the tasks."""
-PANES = PRINTED | {"metrics": _metrics_and_tables}
+"""The sections that begin a printed report; then come the tables over attempts."""
+PANES = PRINTED | {"metrics": _metrics_on_screen}
 """The panes of the screen in their order. A pane has the same number of sections for each report; some may be empty."""
 
 
@@ -201,7 +197,7 @@ def facts_of(report: SessionReport) -> dict[str, str]:
     facts = {
         "title": state.title,
         "session": f"{report.session}, {session_ending(state)}",
-        "reference": REFERENCE_SHOWN if started and started.options.show_reference else "",
+        "reference": REFERENCE_SHOWN if started and any(map(started.shows_reference, started.tasks)) else "",
         "method": f"{method_words(started.method, started.options)} with {started.model}" if started else "",
         "tasks": f"{solved} of {len(started.tasks) if started else 0} solved{exams}",
         "speed": timing if report.has_gpu else NO_GPU,

@@ -19,11 +19,12 @@ from .document import Document, rows_document, session_document
 from .kernels import winner_kernels
 from .metrics import TaskMetrics
 from .model import SessionReport, report_of
+from .panes import metric_sections
 from .section import Section, joined
-from .tables import CONTAMINATION, TABLES, RowSet
+from .tables import CONTAMINATION, TABLES, RowSet, tables_of
 from .tables.contamination import likenesses
+from .tables.hardware import winning_rows
 from .tables.row_set import Likeness
-from .tables.winners import task_winners
 
 
 class Readable(Protocol):
@@ -52,24 +53,26 @@ class ReportReader(Generic[S]):
         self._read_rows = read_rows
         self._loaded: dict[str, Task | None] = {}
 
-    def document(self, *, kernels: bool, metrics: bool) -> Document:
+    def document(self, *, kernels: bool, metrics: bool, tables: bool = True) -> Document:
         """Return the report of one session, or of several.
 
-        With `kernels` it has the sources of winners; of several sessions also decisions, and what the sources are like. With
-        `metrics`, a report of several sessions has the metrics by task, which that of one session always has.
+        With `tables` it has the tables over all attempts, which need the extra `reports`. With `kernels` it has the sources
+        of winners; of several sessions also decisions, and what the sources are like. With `metrics`, a report of several
+        sessions has the metrics by task, which that of one session always has.
         """
         if len(self._sessions) == 1:
-            return self._of_session(kernels=kernels)
+            return self._of_session(tables=tables, kernels=kernels)
         rows = self._all_rows()
-        if not (kernels or metrics):
-            return rows_document(rows)
-        best = {(winner.best.session, winner.best.attempt) for winner in task_winners(rows)}
+        if not (kernels or metrics) and tables:
+            return rows_document(rows, tables=tables_of(rows))
+        best = {(winner.session, winner.attempt) for winner in winning_rows(rows)} if kernels else set()
         own = self._own_kernels(rows) if kernels else {}
         alike: list[Likeness] = []
         by_task: list[TaskMetrics] = []
-        chosen, decisions = [], []
+        chosen, decisions, measured = [], [], []
         for report in self._reports():
-            by_task += report.metrics if metrics else ()
+            by_task += report.metrics
+            measured.append((report.session, metric_sections(report)[-1]))
             if kernels:
                 alike += likenesses([report], own)
                 decisions.append((report.session, decision_sections(report)[0]))
@@ -78,12 +81,9 @@ class ReportReader(Generic[S]):
                     for kernel in winner_kernels(report, self._task)
                     if (kernel.session, kernel.attempt) in best
                 ]
-        return rows_document(
-            replace(rows, likenesses=tuple(alike)),
-            metrics=by_task,
-            decisions=joined(decisions) if decisions else None,
-            kernels=chosen,
-        )
+        sections = tables_of(replace(rows, likenesses=tuple(alike))) if tables else [joined(measured)]
+        sections += [section for section in [joined(decisions)] if section.rows] if decisions else []
+        return rows_document(rows, tables=sections, metrics=by_task if metrics else (), kernels=chosen)
 
     def table(self, name: str) -> Section:
         """Return one table; without rows if it has no data."""
@@ -92,10 +92,16 @@ class ReportReader(Generic[S]):
             rows = replace(rows, likenesses=tuple(likenesses(self._reports(), self._own_kernels(rows))))
         return TABLES[name](rows)
 
-    def _of_session(self, *, kernels: bool) -> Document:
+    def attempts(self) -> RowSet:
+        """Return all judged attempts."""
+        return self._all_rows()
+
+    def _of_session(self, *, tables: bool, kernels: bool) -> Document:
         (report,) = self._reports()
-        rows = self._row_set(attempt_rows(report.state))
-        rows = replace(rows, likenesses=tuple(likenesses([report], self._own_kernels(rows))))
+        rows = None
+        if tables:
+            rows = self._row_set(attempt_rows(report.state))
+            rows = replace(rows, likenesses=tuple(likenesses([report], self._own_kernels(rows))))
         return session_document(report, rows, winner_kernels(report, self._task) if kernels else ())
 
     def _reports(self) -> Iterator[SessionReport]:

@@ -40,6 +40,13 @@ class TimedWinner(Protocol):
         """`None` if it was not timed."""
 
 
+class NamedSpeed(NamedTuple):
+    """A `TimedWinner` under a name."""
+
+    task: str
+    speed: Speed | None
+
+
 class Bars(NamedTuple):
     """A bar for the speedup of each winner."""
 
@@ -72,16 +79,12 @@ class Section:
     name: str = ""
     """Short name of a table over rows, as `--table` takes it."""
     plots: tuple[Plot | Bars, ...] = ()
-    """Drawn on the HTML page; the rows have the same figures."""
+    """Drawn on the HTML page and in files of plots; the rows have the same figures."""
 
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to show."""
         return not (self.sentences or self.rows or self.bars)
-
-    def named(self, name: str, sentences: tuple[str, ...], plots: tuple[Plot | Bars, ...] = ()) -> Section:
-        """Return the section as a table over rows; without rows it stays empty."""
-        return replace(self, name=name, sentences=sentences, plots=plots) if self.rows else self
 
     def printed_cells(self) -> tuple[list[Column], list[list[Cell]]]:
         """Return columns and cells for a page, which folds long cells: without the columns that no row knows a value for."""

@@ -1,30 +1,23 @@
-"""The report of several sessions, read from the store: the tables that `wavedeck report` prints for them."""
+"""The report of several sessions, as `wavedeck report` prints it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from sessions.errors import SessionsError
-from tui.cockpit.desk.writing import write_reports
+from sessions.home import Home
+from tui.cockpit.desk.writing import run_report, write_reports
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
-from tui.cockpit.draw.grid import spaced, table_lines
-from tui.cockpit.draw.lines import line
-from tui.cockpit.screens.report.comparison import section_lines
+from tui.cockpit.draw.lines import clean, line
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
-from tui.facts.report import SessionReport
-from tui.facts.tables import named_values
+from tui.diagnostics import Complaint
 from tui.facts.vocabulary import counted
-
-if TYPE_CHECKING:
-    from tui.facts.report.document import Document
 
 HELP = """\
 The tables of the marked sessions, as `wavedeck report SESSION SESSION` prints
@@ -38,23 +31,19 @@ unmark all sessions, go to it, and press `R`.
 
 
 class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
-    """Reads sessions in a thread and shows their tables; `O` writes the report to files."""
+    """Shows the tables of sessions, which another process computes; `O` writes the report to files."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("O", "write", "write files", id="report.write"),
         Binding("escape", "back", "back", id="screen.back", key_display="esc"),
     ]
 
-    def __init__(
-        self, sessions: Sequence[str], *, read: Callable[[str], SessionReport], registry: Path | None = None
-    ) -> None:
+    def __init__(self, sessions: Sequence[str], home: Home, run: Callable[..., str] = run_report) -> None:
+        """`run` returns the text of a report of a home, as `run_report` does."""
         super().__init__()
-        self._registry = registry
         self._sessions = tuple(sessions)
-        self._read = read
-        self._failures: list[str] = []
-        self._reports: list[SessionReport] = []
-        self._document: Document | None = None
+        self._home = home
+        self._run = run
         self.head = Bar(id="header", classes="header")
         self.page = LineView(help=HELP, id="merged")
 
@@ -66,39 +55,29 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
     def on_mount(self) -> None:
         self.head.show(line(f"Report of {counted(len(self._sessions), 'session')}", "key"))
         self.page.focus()
-        self.app.run_worker(self._load, name="reading the sessions", thread=True, exit_on_error=False)
-
-    def _load(self) -> None:
-        # Imported here: the app starts without the tables of reports.
-        from tui.facts.report.reading import ReportReader
-
-        for number, session in enumerate(self._sessions, start=1):
-            progress = f"reading session {number} of {len(self._sessions)}: {session} ..."
-            self.app.call_from_thread(self.page.show, [line(progress, "dim")])
-            try:
-                self._reports.append(self._read(session))
-            except (OSError, SessionsError) as error:
-                self._failures.append(f"{session} was not read: {error}")
-        if self._reports:
-            reader = ReportReader(self._reports, self._registry)
-            self._document = reader.document(kernels=False, metrics=False)
-        self.app.call_from_thread(self._draw)
 
     @on(LineView.Resized)
-    def _draw(self) -> None:
-        blocks = [[line(failure, "warn") for failure in self._failures]]
-        if self._document is not None:
-            width = max(self.size.width - 3, 20)
-            facts = named_values("", self._document.facts.items())
-            blocks += [table_lines(facts, width)]
-            sections = (part for part in self._document.sections if part.rows or part.sentences)
-            blocks += [section_lines(section, width) for section in sections]
-        if any(blocks):
-            self.page.show(spaced(blocks))
+    def _read(self) -> None:
+        self.page.show([line(f"reading {counted(len(self._sessions), 'session')} ...", "dim")])
+        self.app.run_worker(
+            self._load,
+            name="reading the sessions",
+            group="report",
+            exclusive=True,
+            thread=True,
+            exit_on_error=False,
+        )
+
+    def _load(self) -> None:
+        try:
+            text, style = self._run(self._home, self._sessions, columns=max(self.size.width - 3, 40)), ""
+        except (OSError, Complaint) as error:
+            text, style = str(error), "warn"
+        lines = [line(clean(row), style) for row in text.splitlines()]
+        self.app.call_from_thread(self.page.show, lines)
 
     def action_back(self) -> None:
         self.dismiss()
 
     def action_write(self) -> None:
-        if self._reports:
-            write_reports(self.app, self._reports, self._registry)
+        write_reports(self.app, self._home, self._sessions)

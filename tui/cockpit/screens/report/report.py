@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -12,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widget import Widget
 
+from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.state import SessionState
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
@@ -68,9 +68,8 @@ lines    added and removed against its base
 """,
     "verdicts": "Attempts by stage, and by verdict and class of error. `enter` opens the newest one.",
     "metrics": """\
-The field's metrics, then tables over the attempts of this session: by
-iteration, pass@k, hardware, refusals. `tab` goes to the next table.
-`wavedeck report` has them over several sessions, and by difficulty.
+The field's metrics over all tasks, and by task. `wavedeck report` also has
+tables by iteration, pass@k, hardware, refusals, and those of several sessions.
 """,
     "decisions": """\
 What people accepted and rejected, and why. `enter` opens the attempt.
@@ -130,10 +129,10 @@ class ReportScreen(SessionScreen):
     PANES: ClassVar[tuple[tuple[str, str], ...]] = tuple((pane, pane) for pane in PANES)
     BINDINGS: ClassVar[list[BindingType]] = [Binding("O", "write", "write files", id="report.write")]
 
-    def __init__(self, *, registry: Path | None = None) -> None:
-        """`registry` is the home's file of added suites."""
+    def __init__(self, home: Home) -> None:
+        """`home` has the session, for the files of a report."""
         super().__init__()
-        self._registry = registry
+        self._home = home
         self.report: SessionReport | None = None
         self._last_seq = 0
         """Number of the last event in the report."""
@@ -268,4 +267,4 @@ class ReportScreen(SessionScreen):
 
     def action_write(self) -> None:
         if self.report is not None:
-            write_reports(self.app, [self.report], self._registry)
+            write_reports(self.app, self._home, [self.report.session])

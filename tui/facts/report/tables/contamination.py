@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from engine.corpus.overlap import NEAR_COPY, Form, kernel_forms, similarity
 from engine.reply.candidate import fenced_blocks
 from sessions import AttemptState, SessionState
 from sessions.events import Message
+from sessions.metrics.attempts import method_name
 from sessions.names import split_attempt
 from tui.facts.report.model import SessionReport
-from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Field, Number
-from tui.facts.vocabulary import grouped as digits
+from tui.facts.report.section import Section
 
-from .row_set import METHOD, MODEL, Likeness, RowSet, figure, key_fields, method_name
+from .row_set import Likeness, RowSet, by, frame_of, table_section
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def likenesses(reports: Iterable[SessionReport], own_kernels: Mapping[str, str]) -> Iterator[Likeness]:
@@ -28,8 +29,13 @@ def likenesses(reports: Iterable[SessionReport], own_kernels: Mapping[str, str])
             if started is not None and winner.best.source:
                 forms = kernel_forms(winner.best.source)
                 yield Likeness(
-                    method_name(started.method, started.options.without),
-                    started.model,
+                    method_name(
+                        started.method,
+                        started.options.without,
+                        reference_shown=started.shows_reference(winner.task),
+                        label=started.label,
+                    ),
+                    started.model_label or started.model,
                     _nearest(forms, golden.get(winner.task, ())),
                     _nearest(forms, _shown_forms(report.state, winner.best)),
                 )
@@ -53,63 +59,32 @@ def _nearest(forms: Sequence[Form], references: Sequence[Form]) -> float | None:
     return max((similarity(form, reference) for form in forms for reference in references), default=None)
 
 
-class Resemblance(NamedTuple):
-    """The winners of a method with a model, and their known similarities."""
-
-    keys: tuple[str, str]
-    winners: int
-    golden: list[float]
-    example: list[float]
-
-
-def contamination_section(rows: RowSet) -> Section:
+def contamination(rows: RowSet) -> Section:
     """Return the similarity of the winners to the tasks' own kernels and to the 1-shot examples."""
-    groups: dict[tuple[str, str], list[Likeness]] = {}
-    for likeness in rows.likenesses:
-        groups.setdefault((likeness.method, likeness.model), []).append(likeness)
-    resemblances = [
-        Resemblance(
-            keys,
-            len(own),
-            [likeness.golden for likeness in own if likeness.golden is not None],
-            [likeness.example for likeness in own if likeness.example is not None],
-        )
-        for keys, own in sorted(groups.items())
-    ]
-    fields: tuple[Field[Resemblance], ...] = (
-        *key_fields((METHOD, MODEL)),
-        Field(Number("n"), lambda group: figure(group.winners, digits)),
-        *_similarity("own kernel", lambda group: group.golden),
-        *_similarity("example", lambda group: group.example),
-    )
-    shown = [group for group in resemblances if group.golden or group.example]
-    section = section_of("Similarity of the winners", fields, shown, lambda group: "|".join(group.keys))
+    alike = frame_of(likeness._asdict() for likeness in rows.likenesses)
+
+    def figures(own: DataFrame) -> dict[str, Any]:
+        columns: dict[str, Any] = {"n": len(own)}
+        for name, column in (("own kernel", "golden"), ("example", "example")):
+            values = own[column].astype("float64").dropna()
+            columns |= {
+                f"to {name}, mean": values.mean(),
+                f"to {name}, most": values.max(),
+                f"copies of {name}": float((values >= NEAR_COPY).sum()) if len(values) else None,
+            }
+        return columns
+
+    compared = alike[alike.golden.notna() | alike.example.notna()] if len(alike) else alike
     meaning = (
         "n: winners of sessions. Similarity: share of the runs of five tokens that two kernels have in common, without names "
         f"and numbers, 0 to 1; a copy has at least {NEAR_COPY:g}. own kernel: of the task's file, example: in the prompts."
     )
-    apart = sum(group.winners - len(group.golden) for group in resemblances)
-    reason = f"Left out: {apart} winners of tasks without an own kernel." if apart else "Left out: nothing."
-    return section.named("contamination", (meaning, reason))
-
-
-def _similarity(
-    name: str, values: Callable[[Resemblance], list[float]]
-) -> tuple[Field[Resemblance], Field[Resemblance], Field[Resemblance]]:
-    """Return the mean and the greatest similarity, and the number of copies."""
-
-    def of(statistic: Callable[[list[float]], float], words: Callable[[float], str]) -> Callable[..., object]:
-        return lambda group: figure(statistic(values(group)) if values(group) else None, words)
-
-    def copies(similarities: list[float]) -> float:
-        return sum(similarity >= NEAR_COPY for similarity in similarities)
-
-    two = "{:.2f}".format
-    return (
-        Field(Number(f"to {name}, mean", if_known=True), of(fmean, two)),  # type: ignore[arg-type]
-        Field(Number(f"to {name}, most", if_known=True), of(max, two)),  # type: ignore[arg-type]
-        Field(Number(f"copies of {name}", if_known=True), of(copies, "{:.0f}".format)),  # type: ignore[arg-type]
-    )
+    apart = len(alike) - int(alike.golden.notna().sum()) if len(alike) else 0
+    reason = f"{apart} winners of tasks without an own kernel" if apart else "nothing"
+    table = by(alike, {"method": "method", "model": "model"}, figures) if len(compared) else compared
+    sentences = (meaning, f"Left out: {reason}.")
+    title = "Similarity of the winners"
+    return table_section("contamination", title, table, *sentences, words="{:.2f}".format)
 
 
 HEADING = "# An example of the style\n"

@@ -1,118 +1,96 @@
-"""Tables of failures: how far the attempts came, classes of errors, and refusals by kind of cheat."""
+"""Tables of failures: how far the attempts came, classes of errors, refusals by kind of cheat, and two protocols."""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from engine.predictions.original_verdicts import CandidateOf
 from harness import STAGES, Verdict
-from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.selection import grouped
+from sessions.metrics.accuracy import share
 from sessions.names import stage_word
-from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Cell, Column, Field, Number
+from tui.facts.report.section import Section
+from tui.facts.vocabulary import counted, words
 from tui.facts.vocabulary import grouped as digits
-from tui.facts.vocabulary import words
 
-from .row_set import METHOD, MODEL, RowGroup, RowSet, figure, key_fields, number, share, share_words
+from .row_set import KEYS, RowSet, by, frame_of, share_words, table_section
 
-ATTEMPTS = number("n", lambda group: len(group.rows))
-TIMING = STAGES[-1]
-
-
-def passed(row: AttemptRow, stage: int) -> bool:
-    """True if an attempt passed a stage of the judge, given as its place."""
-    if row.correct:
-        return STAGES[stage] != TIMING or row.headline is not None
-    return bool(row.stage) and stage < STAGES.index(row.stage)
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
-def stage_section(rows: RowSet) -> Section:
+def stages(rows: RowSet) -> Section:
     """Return the share of the attempts that passed each stage."""
-    groups = rows.by_method
-    fields = (*key_fields((METHOD, MODEL)), ATTEMPTS, *map(_passed, STAGES))
-    section = section_of("How far the attempts came", fields, groups, lambda group: "|".join(group.keys))
+
+    def figures(own: DataFrame) -> dict[str, Any]:
+        failed = own.stage.map({stage: place for place, stage in enumerate(STAGES)})
+        passed = {
+            stage_word(stage): share(own.correct | (failed > place)) for place, stage in enumerate(STAGES)
+        }
+        timed = share(own.speedup.notna())
+        return {"n": len(own), **passed, stage_word(STAGES[-1]): timed or None}
+
     meaning = "n: judged attempts. Each column: share of n that passed this stage and all before it."
-    return section.named("stages", (meaning, rows.left_out()))
+    sentences = (meaning, rows.coverage(rows.counted), rows.left_out())
+    table = by(rows.counted, KEYS, figures)
+    return table_section("stages", "How far the attempts came", table, *sentences, words=share_words)
 
 
-def _passed(stage: str) -> Field[RowGroup]:
-    def value(group: RowGroup) -> float | None:
-        number = sum(map(passed, group.rows, repeat(STAGES.index(stage))))
-        return None if stage == TIMING and not number else number / len(group.rows)
-
-    return share(stage_word(stage), value)
-
-
-class ErrorClass(NamedTuple):
-    """Attempts of a method and model with one verdict and class of error."""
-
-    keys: tuple[str, ...]
-    verdict: Verdict
-    error: str
-    attempts: int
-    share: float
-
-
-def error_section(rows: RowSet) -> Section:
+def errors(rows: RowSet) -> Section:
     """Return the verdicts by class of error, the most frequent first."""
-    classes = []
-    for group in rows.by_method:
-        counts = Counter((row.verdict, row.error) for row in group.rows)
-        classes += [
-            ErrorClass(group.keys, verdict, error, number, number / len(group.rows))
-            for (verdict, error), number in counts.most_common()
-        ]
-    fields: tuple[Field[ErrorClass], ...] = (
-        *key_fields((METHOD, MODEL)),
-        Field(Column("verdict", keep=True), lambda row: words(row.verdict)),
-        Field(Column("class of error", keep=True, if_known=True), lambda row: row.error.replace("_", " ")),
-        Field(Number("attempts"), lambda row: figure(row.attempts, digits)),
-        Field(Number("of all"), lambda row: figure(row.share, share_words)),
-    )
-    section = section_of(
-        "Verdicts by class of error",
-        fields,
-        classes,
-        lambda row: "|".join((*row.keys, row.verdict, row.error)),
-    )
-    return section.named(
-        "errors", ("Shares are of the judged attempts of the same method and model.", rows.left_out())
-    )
-
-
-class RefusalCount(NamedTuple):
-    """A kind of cheat, and the attempts that were refused for it."""
-
-    kind: str
-    by_model: dict[str, int]
-
-
-def refusal_section(rows: RowSet) -> Section:
-    """Return the refused attempts by kind of cheat and model."""
-    models = {model: len(own) for model, own in grouped(rows.counted, lambda row: row.model).items()}
-    refused = [row for row in rows.counted if row.verdict is Verdict.REJECTED]
-    refusals = [
-        RefusalCount(kind.replace("_", " "), Counter(row.model for row in own))
-        for kind, own in grouped(refused, lambda row: row.error).items()
+    records = [
+        {
+            **dict(zip(KEYS, keys, strict=True)),
+            "verdict": words(Verdict(verdict)),
+            "class of error": error.replace("_", " "),
+            "attempts": number,
+            "of all": number / len(own),
+        }
+        for keys, own in rows.counted.groupby(list(KEYS.values()))
+        for (verdict, error), number in Counter(zip(own.verdict, own.error, strict=True)).most_common()
     ]
-    refusals.sort(key=lambda refusal: -sum(refusal.by_model.values()))
-    fields: tuple[Field[RefusalCount], ...] = (
-        Field(Column("kind", keep=True), lambda refusal: refusal.kind),
-        *(_refused(model, judged) for model, judged in models.items()),
-    )
-    section = section_of(
-        "Refusals by kind of cheat and model", fields, refusals, lambda refusal: refusal.kind
-    )
-    n = ", ".join(f"{model} {digits(judged)}" for model, judged in models.items())
-    meaning = f"Attempts that the judge refused, with their share of the model's judged attempts. n: {n}."
-    return section.named("refusals", (meaning, rows.left_out()))
+    meaning = "Shares are of the judged attempts of the same method and model."
+    sentences = (meaning, rows.coverage(rows.counted), rows.left_out())
+    return table_section("errors", "Verdicts by class of error", frame_of(records), *sentences)
 
 
-def _refused(model: str, judged: int) -> Field[RefusalCount]:
-    def cell(refusal: RefusalCount) -> Cell:
-        number = refusal.by_model[model]
-        return Cell(f"{digits(number)} ({share_words(number / judged)})", value=number)
+def refusals(rows: RowSet) -> Section:
+    """Return the refused attempts by kind of cheat and model."""
+    shown = rows.counted.reference_shown.map({True: ", reference shown", False: ""})
+    models = rows.counted.model_name.astype("str") + shown
+    refused = rows.counted[rows.counted.verdict == Verdict.REJECTED]
+    judged = models.value_counts(sort=False)
+    records = []
+    for kind, own in sorted(refused.groupby("error"), key=lambda group: -len(group[1])):
+        counts = models[own.index].value_counts()
+        records.append(
+            {"kind": kind.replace("_", " "), **{model: counts.get(model, 0) for model in judged.index}}
+        )
+    n = ", ".join(f"{model} {digits(int(number))}" for model, number in judged.items())
+    meaning = f"Attempts that the judge refused. n, the judged attempts of each model: {n}."
+    sentences = (meaning, rows.coverage(rows.counted), rows.left_out())
+    return table_section("refusals", "Refusals by kind of cheat and model", frame_of(records), *sentences)
 
-    return Field(Number(model), cell)
+
+def protocols(rows: RowSet) -> Section:
+    """Return the matrix of the benchmark's own verdicts and this judge's, by suite and model."""
+    verdicts = [rows.originals.get(CandidateOf(row.task, row.source_sha256), "") for row in rows.rows]
+    attempts = rows.frame.assign(original=verdicts, counts=[row.counted for row in rows.rows])
+    both = attempts[attempts.counts & ~attempts.original.isin(["", "unsupported"])]
+
+    def figures(own: DataFrame) -> dict[str, Any]:
+        passes, here = own.original == "passes", own.correct
+        return {
+            "n": len(own),
+            "correct by both": int((passes & here).sum()),
+            "by the original alone": int((passes & ~here).sum()),
+            "here alone": int((~passes & here).sum()),
+            "by neither": int((~passes & ~here).sum()),
+        }
+
+    apart = len(attempts) - len(both)
+    reason = f"{counted(apart, 'attempt')} without a verdict by both" if apart else "nothing"
+    meaning = "n: candidates with a verdict by the benchmark's own definition of correct and by this judge."
+    table = by(both, {"suite": "suite", "model": "model_name"}, figures)
+    title = "Original protocol and this judge"
+    return table_section("protocols", title, table, meaning, rows.coverage(both), f"Left out: {reason}.")

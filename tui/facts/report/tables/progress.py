@@ -1,212 +1,202 @@
-"""Tables of progress: accuracy and speedup by iteration with what was spent until then, and pass@k by instances."""
+"""Tables of progress: after each iteration, of each iteration alone, by instances, and of biases by selection and repair."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
-from statistics import fmean
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from sessions.metrics.accuracy import call_accuracy, execution_accuracy, independent_rows, pass_at_each_k
-from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.selection import by_instance, grouped
-from sessions.metrics.speedup import speedup_at_each_k, speedup_sign
-from sessions.state.figure_words import ratio_words
-from tui.facts.report.section import Curve, Plot, Point, Section, section_of
-from tui.facts.tables import Cell, Field, Number
-from tui.facts.vocabulary import grouped as digits
+from sessions.metrics.accuracy import mean_pass_at_k, share
+from sessions.metrics.speedup import expected_best, geomean_speedup, mean_speedup
+from sessions.state.speed import joint_sign
+from tui.facts.report.section import Curve, Plot, Point, Section
 
-from .cost import COST, DEVICE, TOKENS, CostUnit, spent
-from .row_set import METHOD, MODEL, SPEED, N, RowGroup, RowSet, figure, key_fields, notes, share, share_words
+from .accuracy import notes
+from .row_set import INSTANCE, KEYS, SAMPLE, SIGN, RowSet, best_of, by, frame_of, speed, speeds, table_section
 
-BUDGETS = (TOKENS, COST, DEVICE)
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SPENT = {"tokens a task": "tokens", "cost a task": "cost_usd", "device time a task": "device_s"}
+AXES = ("tokens a task", "US dollars a task", "device seconds a task")
 START = Point(0.0, 1.0, 1.0, 1.0)
 """Before the first attempt there is only the baseline."""
-AXES = ("tokens a task", "US dollars a task", "device seconds a task")
 REACHED = (
-    "Reached: geometric mean over all tasks of the best speedup until this iteration; a task without a timed kernel counts "
-    "as 1.00x. The HTML page plots it: a mean over sessions with a band from the lowest to the highest session."
+    "reached: geometric mean over all tasks of the speedup of the best attempt so far; a task without a timed kernel counts "
+    "as 1.00x. Its plots have a band from the lowest to the highest session."
 )
 
 
-class ProgressStep(NamedTuple):
-    """A group after some of its iterations."""
-
-    iteration: int
-    group: RowGroup
-    reached: tuple[float, ...]
-    """Geometric mean over all tasks of the best speedup so far, of each session that was timed."""
-    spent: tuple[float | None, ...]
-    """Mean of the sessions, of each of `BUDGETS`; `None` if unknown."""
-
-
-class _SoFar:
-    """Speedups and spending of a session until an iteration."""
-
-    def __init__(self, session: Sequence[AttemptRow]) -> None:
-        self.bests: dict[str, AttemptRow] = {}
-        """Best row by task."""
-        self._speeds: dict[str, float] = {}
-        self._spent: dict[CostUnit, float] = {}
-        self._tasks = len({row.task for row in session})
-        self._by_iteration = grouped(session, lambda row: row.number)
-
-    def advance(self, rows: RowSet, iteration: int) -> None:
-        """Add the rows of one more iteration."""
-        new = self._by_iteration.get(iteration, [])
-        for row in new:
-            best = self.bests.get(row.task)
-            if not row.rejected and (best is None or row.place > best.place):
-                self.bests[row.task] = row
-        for row in rows.timed(new):
-            if not row.rejected and row.headline is not None:
-                self._speeds[row.task] = max(row.headline, self._speeds.get(row.task, 0.0))
-        for budget in BUDGETS:
-            amount = spent(new, budget)
-            if amount is not None:
-                self._spent[budget] = self._spent.get(budget, 0.0) + amount
-
-    @property
-    def reached(self) -> float:
-        """Geometric mean over all tasks of the best speedups."""
-        return math.exp(math.fsum(map(math.log, self._speeds.values())) / self._tasks)
-
-    def spent(self, budget: CostUnit) -> float | None:
-        """Return the spending for each task, as far as it is known."""
-        amount = self._spent.get(budget)
-        return None if amount is None else amount / self._tasks
-
-
-def _steps(rows: RowSet, group: RowGroup) -> list[ProgressStep]:
-    sessions = list(grouped(group.rows, lambda row: row.session).values())
-    so_far = [_SoFar(session) for session in sessions]
-    # If the correct kernels of a session were not timed, or on other hardware, its speedup is not known.
-    measured = [
-        state
-        for state, session in zip(so_far, sessions, strict=True)
-        if rows.timed(session) or not any(row.correct for row in session)
-    ]
-    measured = measured if group.timed else []
-    steps = []
-    for iteration in range(1, max(row.number for row in group.rows) + 1):
-        for state in so_far:
-            state.advance(rows, iteration)
-        bests = [row for state in so_far for row in state.bests.values()]
-        steps.append(
-            ProgressStep(
-                iteration,
-                RowGroup(group.keys, (), bests, rows.timed(bests)),
-                tuple(state.reached for state in measured),
-                tuple(_mean([state.spent(budget) for state in measured or so_far]) for budget in BUDGETS),
-            )
-        )
-    return steps
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    amounts = [value for value in values if value is not None]
-    return fmean(amounts) if amounts and len(amounts) == len(values) else None
-
-
-def _of_group(field: Field[RowGroup]) -> Field[ProgressStep]:
-    return Field(field.column, lambda step: field.cell(step.group), field.style)
-
-
-def _spending(place: int) -> Field[ProgressStep]:
-    budget = BUDGETS[place]
-    return Field(
-        Number(f"{budget.name} a task", if_known=True, drop=4 - place),
-        lambda step: figure(step.spent[place], budget.words),
-        "dim",
-    )
-
-
-def iteration_section(rows: RowSet) -> Section:
+def iterations(rows: RowSet) -> Section:
     """Return accuracy and speedup after each iteration, and curves of the speedup against what was spent."""
-    steps = [_steps(rows, group) for group in rows.by_method]
-    if max((len(of_group) for of_group in steps), default=0) < 2:
+    steps = list(_steps(rows))
+    if max((step["iterations"] for step in steps), default=0) < 2:
         steps = []
-    accuracy = (
-        N,
-        share("call", lambda group: call_accuracy(group.bests)),
-        share("exec", lambda group: execution_accuracy(group.bests)),
+    table = frame_of(steps)
+    plots = tuple(_plots(table)) if len(table) else ()
+    table = table.drop(columns=["lowest", "highest"], errors="ignore").sort_values(
+        [*KEYS, "iterations"] if steps else []
     )
-    fields: tuple[Field[ProgressStep], ...] = (
-        *map(_of_group, key_fields((METHOD, MODEL))),
-        Field(Number("iterations"), lambda step: figure(step.iteration, digits)),
-        *map(_of_group, (*accuracy, SPEED[0])),
-        Field(Number("reached", if_known=True, drop=1), _reached_cell),
-        *map(_spending, range(len(BUDGETS))),
-    )
-    flat = [step for of_group in steps for step in of_group]
-    section = section_of(
-        "By iteration", fields, flat, lambda step: f"{'|'.join(step.group.keys)}|{step.iteration}"
-    )
-    reached = REACHED if any(step.reached for step in flat) else ""
+    reached = REACHED if len(table) and table.reached.notna().any() else ""
     sample = "n: tasks, once for each session, with the best attempt of the iterations so far."
-    return section.named("iterations", notes(rows, sample, reached), tuple(_plots(steps)))
+    sentences = notes(rows, rows.bests, sample, reached)
+    return table_section("iterations", "By iteration", table, *sentences, plots=plots)
 
 
-def _reached_cell(step: ProgressStep) -> Cell:
-    sign = speedup_sign(step.group.timed)
-    return figure(fmean(step.reached) if step.reached else None, lambda value: ratio_words(value, sign))
+def _steps(rows: RowSet) -> Iterator[dict[str, Any]]:
+    """Yield each group after each of its iterations."""
+    import pandas
+
+    tasks = rows.counted.drop_duplicates(SAMPLE).groupby("session").size()
+    for keys, group in rows.counted.groupby(list(KEYS.values())):
+        timed = rows.timed(group)
+        # If the correct kernels of a session were not timed, or on other hardware, its speedup is not known.
+        untimed = set(group[group.correct].session) - set(timed.session)
+        sessions = [name for name in group.session.unique() if name not in untimed and len(timed)]
+        payers = sessions or list(group.session.unique())
+        last = range(1, int(group.number.max()) + 1)
+        of_payers = group[group.session.isin(payers)].groupby("number")[list(SPENT.values())]
+        spent = of_payers.sum(min_count=1).reindex(last).cumsum().ffill() / tasks[payers].sum()
+        bests = group.iloc[:0]
+        for iteration in last:
+            bests = best_of(pandas.concat([bests, group[group.number == iteration]]).sort_index(), SAMPLE)
+            winners = rows.timed(bests)
+            logs = (
+                winners.speedup.map(math.log).groupby(winners.session).sum().reindex(sessions, fill_value=0.0)
+            )
+            alone = (logs / tasks[sessions]).map(math.exp)
+            yield {
+                **dict(zip(KEYS, keys, strict=True)),
+                "iterations": iteration,
+                "n": len(bests),
+                "call": share(bests.call),
+                "exec": share(bests.correct),
+                **speed("speedup", winners),
+                "reached": math.exp(logs.sum() / tasks[sessions].sum()) if sessions else None,
+                "reached" + SIGN: joint_sign(winners.sign),
+                **{title: spent[column][iteration] for title, column in SPENT.items()},
+                "lowest": alone.min(),
+                "highest": alone.max(),
+            }
 
 
-def _plots(steps: Sequence[Sequence[ProgressStep]]) -> Iterator[Plot]:
-    names = [" with ".join(of_group[0].group.keys) for of_group in steps]
-    for place, name_of_axis in enumerate(AXES):
-        curves = []
-        for name, of_group in zip(names, steps, strict=True):
-            points = [
-                Point(x, fmean(step.reached), min(step.reached), max(step.reached))
-                for step in of_group
-                if (x := step.spent[place]) is not None and step.reached
-            ]
-            if points:
-                curves.append(Curve(name, (START, *points)))
-        if curves:
-            yield Plot(name_of_axis, "speedup", tuple(curves))
-
-
-class DrawnInstances(NamedTuple):
-    """A group with `k` of its instances drawn."""
-
-    keys: tuple[str, ...]
-    k: int
-    tasks: int
-    share: float
-    speedup: float | None
-    sign: str
-
-
-def pass_section(rows: RowSet) -> Section:
-    """Return pass@k and speedup@k for each number of instances that every task has."""
-    draws = []
-    for group in rows.by_method:
-        instances = by_instance(independent_rows(group.rows)).values()
-        # A sample is the fastest correct row of an instance, else any row of it.
-        samples = [max(own, key=lambda row: (row.correct, row.headline or 0.0)) for own in instances]
-        tasks, sign = len({row.task for row in samples}), speedup_sign(samples)
-        speedups = speedup_at_each_k(samples) if group.timed else []
-        chances = enumerate(zip_longest(pass_at_each_k(samples), speedups), start=1)
-        draws += [
-            DrawnInstances(group.keys, k, tasks, chance, speedup, sign) for k, (chance, speedup) in chances
+def _plots(table: DataFrame) -> Iterator[Plot]:
+    for axis, title in zip(AXES, SPENT, strict=True):
+        points = table[table[title].notna() & table.reached.notna()]
+        curves = [
+            Curve(
+                " with ".join(keys),
+                (START, *map(Point, own[title], own.reached, own.lowest, own.highest)),
+            )
+            for keys, own in points.groupby(list(KEYS))
         ]
-    fields: tuple[Field[DrawnInstances], ...] = (
-        *key_fields((METHOD, MODEL)),
-        Field(Number("k"), lambda draw: figure(draw.k, str)),
-        Field(Number("n"), lambda draw: figure(draw.tasks, digits)),
-        Field(Number("pass@k"), lambda draw: figure(draw.share, share_words)),
-        Field(
-            Number("speedup@k", if_known=True),
-            lambda draw: figure(draw.speedup, lambda value: ratio_words(value, draw.sign)),
-        ),
+        if curves:
+            yield Plot(axis, "speedup", tuple(curves))
+
+
+def rounds(rows: RowSet) -> Section:
+    """Return correctness and speed of the candidates of each iteration (KernelBench-X)."""
+    attempts = rows.counted[rows.counted.independent].sort_values("number", kind="stable")
+    attempts = attempts.assign(before=attempts.groupby(INSTANCE).correct.shift())
+
+    def figures(own: DataFrame) -> dict[str, Any]:
+        timed = rows.timed(own)
+        return {
+            "n": len(own),
+            "ran": share(own.call),
+            "correct": share(own.correct),
+            **speeds(timed),
+            **speed("after a correct one", timed[timed.before.eq(True)]),
+            **speed("after a failed one", timed[timed.before.eq(False)]),
+        }
+
+    table = by(attempts, KEYS | {"iteration": "number"}, figures)
+    table = table[table.groupby(list(KEYS)).iteration.transform("size") > 1] if len(table) else table
+    sample = "n: judged attempts of this iteration alone, not the best so far."
+    meaning = (
+        "speedup: geometric mean of the correct ones; the last columns: those after a correct, or after a failed attempt of the "
+        "same instance."
     )
-    if max((draw.k for draw in draws), default=0) < 2:
-        draws = []
-    section = section_of("pass@k", fields, draws, lambda draw: f"{'|'.join(draw.keys)}|{draw.k}")
-    meaning = "n: tasks. A sample is one instance with all its iterations; pass@k is the unbiased estimate (Chen et al. 2021)."
-    speeds = "speedup@k: expected best speedup of k instances (ParEval); an unsolved instance counts as 0."
-    about_speed = (speeds, rows.against) if any(draw.speedup is not None for draw in draws) else ()
-    return section.named("pass", (meaning, *about_speed, rows.left_out()))
+    about_speed = (meaning, rows.against) if rows.provenance is not None else ()
+    sentences = (sample, rows.coverage(attempts), *about_speed, rows.left_out(rows.apart))
+    return table_section("rounds", "Candidates of each iteration", table, *sentences)
+
+
+def bias(rows: RowSet) -> Section:
+    """Return found against confirmed speed, and the speed of rescued kernels against those that started correct."""
+    independent = rows.counted[rows.counted.independent].sort_values("number", kind="stable")
+    first = independent.drop_duplicates(INSTANCE).set_index(INSTANCE).correct
+    best = best_of(independent[independent.correct], INSTANCE)
+    best = best.assign(started=first.reindex(best.set_index(INSTANCE).index).to_numpy(dtype=bool))
+
+    def figures(own: DataFrame) -> dict[str, Any]:
+        pairs = rows.timed(own[own.correct & own.found.notna() & own.confirmed.notna()])
+        chosen, confirmed = geomean_speedup(pairs.found), geomean_speedup(pairs.confirmed)
+        of_group = best[(best.variant == own.variant.iloc[0]) & (best.model_name == own.model_name.iloc[0])]
+        started, rescued = of_group[of_group.started], of_group[~of_group.started]
+        sign = joint_sign(pairs.sign)
+        return {
+            "timed again": len(pairs),
+            "found": chosen,
+            "found" + SIGN: sign,
+            "confirmed": confirmed,
+            "confirmed" + SIGN: sign,
+            "excess": chosen / confirmed - 1 if chosen and confirmed else None,
+            "failed exam": int((own.correct & (own.confirmation == "failed exam")).sum()),
+            "started correct": len(started),
+            **speed("their speedup", rows.timed(started)),
+            "rescued": len(rescued),
+            **speed("speedup of rescued", rows.timed(rescued)),
+        }
+
+    groups = rows.timed(rows.bests)[list(KEYS.values())].drop_duplicates()
+    meaning = (
+        "found and confirmed: geometric means of the same winners, by the verdict's timing and by the exam's. excess: found over "
+        "confirmed, minus 1. started correct, rescued: solved instances whose first attempt was correct, or failed."
+    )
+    table = by(rows.counted.merge(groups), KEYS, figures)
+    return table_section(
+        "bias", "Selection and repair", table, meaning, rows.coverage(rows.counted), rows.left_out(rows.apart)
+    )
+
+
+def passes(rows: RowSet) -> Section:
+    """Return pass@k for call and exec, and speedup@k, for each number of instances that every task has."""
+    independent = rows.counted[rows.counted.independent]
+    drawn = [
+        {**dict(zip(KEYS, keys, strict=True)), **step}
+        for keys, own in independent.groupby(list(KEYS.values()))
+        for step in _draws(rows, own)
+    ]
+    if max((step["k"] for step in drawn), default=0) < 2:
+        drawn = []
+    meaning = (
+        "n: tasks. A sample is one instance with all its iterations. call@k and pass@k: chance that one of k instances runs, or is "
+        "correct, by the unbiased estimate (Chen et al. 2021)."
+    )
+    speed = "speedup@k: expected best speedup of k instances (ParEval); an unsolved instance counts as 0."
+    about_speed = (speed, rows.against) if any(step["speedup@k"] is not None for step in drawn) else ()
+    sentences = (meaning, rows.coverage(independent), *about_speed, rows.left_out())
+    return table_section("pass", "pass@k", frame_of(drawn), *sentences)
+
+
+def _draws(rows: RowSet, attempts: DataFrame) -> Iterator[dict[str, Any]]:
+    samples = best_of(attempts, INSTANCE)
+    by_task = samples.assign(speedup=samples.speedup.where(samples.correct, 0.0)).groupby("task")
+    tasks = by_task.agg(
+        size=("task", "size"), ran=("call", "sum"), correct=("correct", "sum"), speedups=("speedup", list)
+    )
+    ran, correct = (list(zip(tasks["size"], tasks[name], strict=True)) for name in ("ran", "correct"))
+    speedups = tasks.speedups.tolist()
+    timed = rows.timed(attempts)
+    is_known = len(timed) and len(timed) == attempts.speedup.notna().sum()
+    is_known = is_known and not any(math.isnan(speedup) for own in speedups for speedup in own)
+    for k in range(1, int(tasks["size"].min()) + 1):
+        yield {
+            "k": k,
+            "n": len(tasks),
+            "call@k": mean_pass_at_k(ran, k),
+            "pass@k": mean_pass_at_k(correct, k),
+            "speedup@k": mean_speedup(expected_best(own, k) for own in speedups) if is_known else None,
+            "speedup@k" + SIGN: joint_sign(samples.sign),
+        }

@@ -1,4 +1,4 @@
-"""A report as plain text, and in GitHub's Markdown."""
+"""A report as plain text, and in GitHub's Markdown. Both need no package beyond Wavedeck's own."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from tui.facts.report.document import Document
 from tui.print.markdown_text import facts_list, inline, markdown_table, paragraph
 from tui.print.plain import indented, table, wrapped
 
+BAR_CELLS = 24
+
 
 def as_markdown(document: Document) -> str:
     """Return a report in Markdown."""
     facts = facts_list(document.facts.items())
     head = [f"# {inline(document.title)}", facts] if facts else []
-    return "\n\n".join([*head, *map(section_markdown, document.sections)])
+    return "\n\n".join([*head, *map(_section_markdown, document.sections)])
 
 
-def section_markdown(section: Section) -> str:
-    """Return a section in GitHub's Markdown."""
+def _section_markdown(section: Section) -> str:
     parts = [f"## {inline(section.title)}", *map(paragraph, section.sentences)]
     if section.bars:
         parts.append("\n".join(["```text", *bar_lines(section.bars, BAR_CELLS), "```"]))
@@ -26,19 +27,15 @@ def section_markdown(section: Section) -> str:
     return "\n\n".join(parts)
 
 
-BAR_CELLS = 24
-
-
 def as_text(document: Document) -> str:
-    """Return a report as plain text."""
+    """Return a report as plain text for a terminal."""
     width = max(map(len, document.facts), default=0)
     head = "\n".join(f"{name:<{width}}  {value}" for name, value in document.facts.items())
     blocks = [wrapped(head)] if head else []
-    return "\n\n".join([*blocks, *map(section_text, document.sections)])
+    return "\n\n".join([*blocks, *map(_section_text, document.sections)])
 
 
-def section_text(section: Section) -> str:
-    """Return a section as plain text for a terminal."""
+def _section_text(section: Section) -> str:
     parts = [
         section.title,
         *(wrapped(indented(sentence)) for sentence in section.sentences),
