@@ -250,17 +250,22 @@ class Home:
         return SessionFiles(self.sessions / session)
 
     def session_folders(self) -> list[SessionFiles]:
-        """Returns every session with a folder, by name; empty if the home does not exist.
+        """Returns every session with a folder, by name; other folders are left out. Empty if the home does not exist.
 
         Raises `HomeNotReadable` if the home cannot be read, or is a file.
         """
+        # Imported here: the help needs no names.
+        from .names import SESSION
+
         try:
             folders = sorted(self.sessions.iterdir())
         except FileNotFoundError:
             return []
         except OSError as error:
             raise HomeNotReadable(self.root, why=error.strerror or str(error)) from error
-        return [SessionFiles(folder) for folder in folders if folder.is_dir() and folder.name[0] != "."]
+        return [
+            SessionFiles(folder) for folder in folders if SESSION.fullmatch(folder.name) and folder.is_dir()
+        ]
 
     def ensure(self) -> None:
         """Create the missing folders, accessible only to their owner; a folder that exists keeps its mode.

@@ -9,6 +9,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -114,7 +115,7 @@ class _StoreRepairs:
             yield Repair(f"the index {index} is lost or damaged", "write it again from its pack", act)
 
     def _objects(self) -> Iterator[Repair]:
-        damaged = [path for path in (self._git_dir / "objects").glob("??/*") if not _is_sound(path)]
+        damaged = [path for path in _loose_objects(self._git_dir / "objects") if not _is_sound(path)]
         if damaged:
 
             def act() -> None:
@@ -302,6 +303,13 @@ def _is_readable(files: SessionFiles) -> bool:
     except OSError:
         pass  # the list says why
     return True
+
+
+def _loose_objects(objects: Path) -> Iterator[Path]:
+    for folder in sorted(objects.glob("??")):
+        # An engine that packs the store removes empty folders.
+        with suppress(FileNotFoundError):
+            yield from folder.iterdir()
 
 
 def _is_sound(path: Path) -> bool:

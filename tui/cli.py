@@ -15,8 +15,6 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from engine.keys import hidden_keys
-from sessions.former_home import take_over
-from sessions.home import home_from
 
 from .actions.catalogue import ACTIONS, Group
 from .diagnostics import ExitCode, OutputGone, report, say, silence
@@ -104,6 +102,10 @@ def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
     """
     if only_ascii:
         os.environ["WAVEDECK_ASCII"] = "true"
+    # Imported here: `--help` loads click alone.
+    from sessions.former_home import take_over
+    from sessions.home import home_from
+
     home = home_from(os.environ)
     for session in take_over(home):
         say(

@@ -55,7 +55,7 @@ from .attempt_commits import (
 )
 from .decidable import accepted_kernel, find_attempt
 from .projection import Piece, Projector, Rebuilt, read_texts, rebuild
-from .restoring import keep_stored_texts
+from .restoring import has_whole_journal, keep_stored_texts
 from .store import NewCommit, Store, attempt_branch, segment_name
 
 E = TypeVar("E", bound=Event)
@@ -422,6 +422,8 @@ class Recorder:
         if trouble:
             self.record(Notice(level="warning", message=trouble))
             await self.settle()
+        if not await self._run(partial(has_whole_journal, self.store, self.files)):
+            await self.mend(is_damaged=True)
         async with self._git:
             await self._run(self._put_away)
         await self._in_thread(self.close)

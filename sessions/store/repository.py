@@ -346,7 +346,9 @@ class Repository:
     def clear_stale_locks(self) -> list[Path]:
         """Remove git locks of killed processes and return their paths; only inside `writing`."""
         now = time.time()
-        candidates = [*(self.git_dir / "refs").rglob("*.lock"), *self.git_dir.glob("*.lock")]
+        # Not `rglob`: a git command of a person may remove folders meanwhile.
+        refs = [Path(folder) / name for folder, _, names in os.walk(self.git_dir / "refs") for name in names]
+        candidates = [*(path for path in refs if path.suffix == ".lock"), *self.git_dir.glob("*.lock")]
         stale = []
         for lock in candidates:
             try:

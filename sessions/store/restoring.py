@@ -142,7 +142,7 @@ def compare(store: Store, session: str, journal: bytes) -> Agreement:
         content = b"blob %d\0" % len(piece) + piece
         if hashlib.sha1(content, usedforsecurity=False).hexdigest() != sha:
             rest = b"".join(store.repository.read_file(later) for later, _ in segments[number:])
-            if rest.startswith(journal[size:]):
+            if rest.startswith(journal[size:]) and rest.endswith(b"\n"):
                 return Agreement(len(journal), rest[len(journal) - size :])
             raise StoreDamaged(f"the store's journal of {session} differs from the session's own")
         size += length

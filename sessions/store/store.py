@@ -296,10 +296,18 @@ class Store:
     def adopt(self, session: str, branches: Mapping[str, str], *, keeps_journal: bool) -> bool:
         """Point a session's branches at commits that were written anew; returns True if that includes `_journal`.
 
-        With `keeps_journal`, the history of `_journal` stays if it is whole: it may have been pushed.
+        With `keeps_journal`, the history of `_journal` stays if it is whole: it may have been pushed. A further branch that lost
+        objects goes: a kill came before its first event, and its attempt is committed again.
         """
         own, branch = self.is_own(session), journal_branch(session)
         with self.repository.writing():
+            heads = self.repository.branches().commits
+            further = {ref for ref in heads if ref.startswith(f"{HEADS}{session}/")} - {
+                HEADS + name for name in branches
+            }
+            self.repository.delete_refs(
+                [ref for ref in further if not self.repository.is_complete([heads[ref]])]
+            )
             head = self.repository.read_ref(HEADS + branch)
             keeps = keeps_journal and head is not None and self.repository.is_complete([head])
             for name in branches.keys() - {branch}:

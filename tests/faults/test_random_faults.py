@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -24,15 +25,16 @@ import pytest
 
 from engine.process import launch
 from harness import Verdict
-from sessions import Home, fold
+from sessions import Home, fold, journal_of, record_at_rest
 from sessions.engine_info import read_engine_info
 from sessions.errors import NothingToResume
-from sessions.events import CallFinished, CallStarted, SessionFinished
+from sessions.events import CallFinished, CallStarted, SessionFinished, SessionTitled
+from sessions.repairs import repairs
 from tests.faults.odd_model import Model, cut, odd_count, odd_stop
 from tests.support.command_line import ROOT, Shell, run_script
 from tests.support.engine.live_engines import journal, plan_for, started, until_left
 from tests.support.engine.model_server import model_server
-from tests.support.sessions.story import git, loosen
+from tests.support.sessions.story import assert_sound, git, loosen
 from tests.support.waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.soak]
@@ -53,8 +55,6 @@ class Damage:
     chance: random.Random
     faults: list[str] = field(default_factory=list)
     sessions: list[str] = field(default_factory=list)
-    broken: set[str] = field(default_factory=set)
-    """Sessions that lost data of which there was no second copy."""
     lost: int = 0
     """Number of replies that the current session may lose or ask for again."""
     until_end: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -126,9 +126,13 @@ def damage_store(damage: Damage, model: Model) -> None:
     own = objects(damage.home.store, f"--branches={damage.session}/*") - others
     files = [damage.home.store / "objects" / name[:2] / name[2:] for name in sorted(own)]
     if spoil(damage, [file for file in files if file.is_file()]) not in ("", "remove"):
-        # A resume finds what is missing; only a repair reads the contents.
-        repaired = run_script("doctor", "--repair")
-        assert repaired.code == 0, repaired.out + repaired.err
+        repair()  # a resume finds what is missing; only a repair reads the contents
+
+
+def repair() -> None:
+    """Repair the home as a person does."""
+    repaired = run_script("doctor", "--repair")
+    assert repaired.code == 0, repaired.out + repaired.err
 
 
 def kill_after_commit(damage: Damage) -> None:
@@ -154,6 +158,56 @@ def damage_summary(damage: Damage, model: Model) -> None:
     tree = git(damage.home.store, "ls-tree", f"{damage.session}/_journal", "summary.json").split()
     loosen(damage.home.store)
     spoil(damage, [damage.home.store / "objects" / tree[2][:2] / tree[2][2:]])
+
+
+def damage_store_of_finished(damage: Damage, model: Model) -> None:
+    """Remove the store after the session has finished: its journal has all of it."""
+    model.gate.set()
+    finish(damage)
+    shutil.rmtree(damage.home.store)
+
+
+def damage_files(damage: Damage, model: Model) -> None:
+    """Spoil a file in the folder of a finished session: the compressed journal, the summary, a text of the compiler."""
+    model.gate.set()
+    finish(damage)
+    files = damage.home.files(damage.session)
+    texts = sorted(files.texts.iterdir()) if files.texts.is_dir() else []
+    spoil(damage, [files.stored_journal, files.stored_journal, files.summary, *texts[:1]])
+
+
+def add_texts(damage: Damage, model: Model) -> None:
+    """Put a text that is not what its name says among the compiler's texts, while the engine runs."""
+    folder = damage.home.files(damage.session).texts
+    folder.mkdir(exist_ok=True)
+    (folder / ("0" * 64)).write_bytes(b"no gzip")
+    model.gate.set()
+    damage.kill()
+
+
+def decide(damage: Damage, model: Model) -> None:
+    """Open the finished session again for an event of a person, and kill that process at a random moment."""
+    model.gate.set()
+    finish(damage)
+    command = [sys.executable, "-m", "tui", "sessions", "title", damage.session, "mine"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as person:
+        time.sleep(damage.chance.random() * 1.5)
+        person.kill()
+    until_quiet(damage.home.store)
+    resume(damage)
+
+
+def fetch_over(damage: Damage, model: Model) -> None:
+    """Fetch the finished session from a copy of the home in which it went on."""
+    model.gate.set()
+    finish(damage)
+    copy = Home(damage.home.root.with_name(f"copy-{damage.session}"))
+    shutil.copytree(damage.home.root, copy.root)
+    record_at_rest(copy, damage.session, SessionTitled(title="from a copy"))
+    fetched = run_script("sessions", "fetch", str(copy.store), damage.session)
+    assert fetched.code == 0, fetched.err
+    assert fold(journal_of(damage.home, damage.session).events).title == "from a copy"
+    spoil(damage, [damage.home.files(damage.session).fetched])
 
 
 def tear_journal(damage: Damage, model: Model) -> None:
@@ -210,6 +264,11 @@ TABLE = (
     damage_store,
     damage_ref,
     damage_summary,
+    damage_store_of_finished,
+    damage_files,
+    add_texts,
+    decide,
+    fetch_over,
     tear_journal,
     send_garbage,
     flood_socket,
@@ -224,9 +283,7 @@ def spoil(damage: Damage, files: list[Path]) -> str:
         damage.faults.append("  nothing to spoil: all is packed")
         return ""
     file, way = damage.chance.choice(files), damage.chance.choice(("remove", "halve", "empty"))
-    damage.faults.append(f"  {way} {file.relative_to(damage.home.store)}")
-    if not damage.home.files(damage.session).journal.exists():
-        damage.broken.add(damage.session)  # it is in the store alone
+    damage.faults.append(f"  {way} {file.relative_to(damage.home.root)}")
     data = file.read_bytes()
     file.unlink()
     if way != "remove":
@@ -272,7 +329,7 @@ def resume(damage: Damage) -> None:
 
 
 def keep_log(damage: Damage) -> None:
-    """Give the log a second name: the folder of a finished session is removed."""
+    """Give the log a second name: it goes when the session is finished."""
     with contextlib.suppress(FileNotFoundError, FileExistsError):
         os.link(damage.home.files(damage.session).log, damage.home.root / f"{damage.session}.log")
 
@@ -282,7 +339,7 @@ def finish(damage: Damage) -> None:
     for _ in range(RESUMES):
         until_left(damage.home, damage.session)
         live = damage.home.files(damage.session)
-        if damage.session in damage.broken or not live.folder.exists():
+        if live.stored:
             return
         resume(damage)
     until_left(damage.home, damage.session)
@@ -320,16 +377,19 @@ def run_session(
             damage.sessions.append(session)
             keep_log(damage)
             fault(damage, model)
+            if damage.home.files(session).stored:
+                repair()  # nothing else looks at a finished session
             finish(damage)
-    if session not in damage.broken:
-        check_session(damage, model)
+    check_session(damage, model)
 
 
 def check_session(damage: Damage, model: Model) -> None:
     """Check that its replies were paid once, and that each attempt is in git with the verdict of its kernel."""
     events = journal(damage.home, damage.session)
     assert any(isinstance(event, SessionFinished) for event in events), f"not finished: {events[-1]}"
-    assert not damage.home.files(damage.session).folder.exists(), "the session is not in the store"
+    assert damage.home.files(damage.session).stored, "the session is not in the store"
+    assert [*repairs(damage.home)] == []
+    assert_sound(damage.home.store)
     finished, kept = set[str](), set[str]()
     for event in events:
         if isinstance(event, CallStarted):
@@ -359,7 +419,7 @@ def check_home(damage: Damage, shell: Shell) -> None:
         for command in (("sessions", "show"), ("replay",)):
             done = shell(*command, session)
             assert "Traceback" not in done.out + done.err, done.err
-            assert done.code == 0 or session in damage.broken, f"{' '.join(command)}: {done.err}"
+            assert done.code == 0, f"{' '.join(command)}: {done.err}"
     for log in damage.home.root.glob("*.log"):
         words = log.read_text(errors="replace")
         assert "Traceback" not in words, words[-2000:]

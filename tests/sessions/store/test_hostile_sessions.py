@@ -24,6 +24,7 @@ from sessions.store import repository
 from sessions.store.sharing import fetch_sessions
 from sessions.store.store import Store
 from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.story import stored_events
 
 NAME = stored.FIRST
 
@@ -136,6 +137,27 @@ def test_size_of_a_fetched_session_is_bounded(
     monkeypatch.setattr(repository, "MOST_FILES", 4 if most == "files" else 100)
     with pytest.raises(StoreDamaged):
         journal_of(home, NAME)
+
+
+def test_pieces_of_a_fetched_journal_with_odd_numbers_go_on_in_git_as_here(
+    home: Home, tmp_path: Path
+) -> None:
+    end = b'{"type":"session_finished","seq":2}\n'
+    fetched(home, tmp_path, {"journal/99999999999999999999.jsonl": end})
+    record_at_rest(home, NAME, SessionTitled(title="mine"))
+    assert home.files(NAME).stored
+    with Store.of(home) as store:
+        assert [event.seq for event in stored_events(store, NAME)] == [1, 2, 3]
+
+
+def test_fetched_journal_with_a_torn_end_goes_on_in_git_as_here(home: Home, tmp_path: Path) -> None:
+    fetched(
+        home, tmp_path, {}, begun() + b'\n{"type":"notice","seq":2,"level":"info","message":"' + b"x" * 9000
+    )
+    for title in ("mine", "ours"):
+        record_at_rest(home, NAME, SessionTitled(title=title))
+        with Store.of(home) as store:
+            assert b"".join(store.session_lines(NAME)) == home.files(NAME).journal.read_bytes()
 
 
 def pipe(path: Path) -> None:

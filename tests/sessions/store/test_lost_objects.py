@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from harness import Verdict
 from sessions import EventClock, Home, Recorder, fold, journal_of, list_sessions, resume
 from sessions import events as ev
 from sessions.errors import NothingToResume, StoreBroken
@@ -53,6 +54,21 @@ async def test_resume_writes_lost_objects_again(stopped: Home, name: str) -> Non
     assert stopped.files(SESSION).stored
     assert fold(journal_of(stopped, SESSION).events).finished
     assert_sound(stopped.store)
+
+
+async def test_branch_that_lost_its_event_and_an_object_is_committed_again(home: Home) -> None:
+    branch = f"{SESSION}/starter/softmax/1"
+    with Recorder.begin(home, story.started()) as recorder:
+        await story.play(recorder, story.attempt("softmax#1/1", Verdict.CORRECT))
+    journal = home.files(SESSION).journal
+    *lines, last = journal.read_bytes().splitlines(keepends=True)
+    assert b"attempt_committed" in last
+    journal.write_bytes(b"".join(lines))
+    tip = git(home.store, "rev-parse", branch)
+    lose(home, f"{branch}:kernel.py")
+    with resume(home, SESSION):
+        assert git(home.store, "rev-parse", branch) == tip
+        assert_sound(home.store)
 
 
 async def test_lost_objects_of_one_session_do_not_keep_another_from_the_store(stopped: Home) -> None:

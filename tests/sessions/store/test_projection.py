@@ -7,12 +7,12 @@ import shutil
 import pytest
 
 from harness import Verdict
-from sessions import EventClock, Home, Recorder, fold, journal_of, record_at_rest, resume
+from sessions import EventClock, Home, Recorder, journal_of, record_at_rest, resume
 from sessions import events as ev
 from sessions.repairs import repairs
 from sessions.store import projection
 from sessions.store.reconcile import take_up
-from sessions.store.sharing import fetch_sessions, push_sessions
+from sessions.store.sharing import push_sessions
 from tests.support.sessions import story
 from tests.support.sessions.story import SESSION, assert_sound, git
 
@@ -97,18 +97,3 @@ async def test_journal_of_an_older_version_gives_the_same_commits(home: Home) ->
         recorder.now(recorder.put_down())
     attempts = [line for line in before.splitlines() if "_journal" not in line]
     assert [line for line in branches(home).splitlines() if "_journal" not in line] == attempts
-
-
-async def test_fetched_session_gets_a_journal_at_its_first_opening_and_again_after_the_next_fetch(
-    home: Home, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    await played(home)
-    reader = Home(tmp_path_factory.mktemp("reader"))
-    fetch_sessions(reader, str(home.store), on_progress=lambda _line: None)
-    assert not reader.files(SESSION).has_journal
-    events = journal_of(reader, SESSION).events
-    assert events == journal_of(home, SESSION).events
-    assert reader.files(SESSION).stored
-    record_at_rest(home, SESSION, ev.SessionTitled(title="newer"))
-    fetch_sessions(reader, str(home.store), on_progress=lambda _line: None)
-    assert fold(journal_of(reader, SESSION).events).title == "newer"

@@ -197,15 +197,6 @@ def test_session_in_a_cloned_store_can_be_resumed(crashed: Home, tmp_path: Path)
         assert recorder.state == fold(journal_of(crashed, SESSION).events)
 
 
-def test_resume_completes_the_interrupted_end_of_a_session(copied_home: Home) -> None:
-    live = copied_home.files(SESSION)
-    with Store.of(copied_home) as store:
-        live.journal.write_bytes(b"".join(store.session_lines(SESSION)))
-    with pytest.raises(Exception, match="is finished"):
-        resume(copied_home, SESSION)
-    assert copied_home.files(SESSION).stored
-
-
 def test_missing_or_empty_session_is_an_error(home: Home) -> None:
     with pytest.raises(NoSuchSession):
         resume(home, SESSION)

@@ -54,7 +54,9 @@ def test_session_that_went_on_is_pushed_and_fetched_again(home: Home, remote: Pa
     push_sessions(home, str(remote), on_progress=ignore)
     second_home = Home(tmp_path / "other")
     fetch_sessions(second_home, str(remote), on_progress=ignore)
+    assert not second_home.files(stored.FIRST).has_journal
     before = len(journal_of(second_home, stored.FIRST).events)
+    assert second_home.files(stored.FIRST).stored_journal.exists()
     stored.attempt(recorder, 2, Verdict.CORRECT)
     stored.finish(recorder)
     assert push_sessions(home, str(remote), on_progress=ignore).sessions == (stored.FIRST,)

@@ -159,7 +159,7 @@ def test_journal_that_is_a_folder_is_named_by_every_reader(shell: Shell, home: H
     ):
         done = shell(*arguments)
         assert done.code == ExitCode.FAILED
-        assert f"{journal} cannot be read (Is a directory)" in one_line(done)
+        assert f"{journal} cannot be read (it is no regular file)" in one_line(done)
 
 
 def test_store_without_a_readable_configuration_is_named(shell: Shell, home: Home) -> None:

@@ -94,14 +94,14 @@ def test_session_whose_journal_is_a_folder_is_damaged(shell: Shell, home: Home) 
     (home.files(stored.FIRST).journal / "x").mkdir(parents=True)
     assert [info.state for info in list_sessions(home)] == ["stopped", "damaged"]
     assert SessionList(home).read() == list_sessions(home)
-    assert "cannot be read (Is a directory)" in one_line(shell("sessions"))
+    assert "cannot be read (it is no regular file)" in one_line(shell("sessions"))
     assert shell("best").code == ExitCode.DONE
     shown = shell("replay", stored.FIRST)
     assert shown.code == ExitCode.FAILED
-    assert "cannot be read (Is a directory)" in one_line(shown)
+    assert "cannot be read (it is no regular file)" in one_line(shown)
     repaired = shell("doctor", "--repair")
     assert repaired.code == ExitCode.FAILED
-    assert "cannot be read (Is a directory)" in repaired.out
+    assert "cannot be read (it is no regular file)" in repaired.out
 
 
 def test_damaged_head_is_named_with_its_repair(shell: Shell, home: Home) -> None:
