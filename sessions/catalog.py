@@ -9,6 +9,7 @@ import threading
 from collections.abc import Collection
 from typing import NamedTuple
 
+from . import example
 from .errors import (
     AmbiguousSession,
     ForeignSession,
@@ -133,9 +134,13 @@ def _has_journal(files: SessionFiles) -> bool:
 def find_session(home: Home, wanted: str) -> str:
     """Returns the session with this name, unique prefix or unique title, in this order; `latest` is the newest start.
 
+    `example` is the session that comes with Wavedeck.
+
     Raises `NoSuchSession` with similar names, or `AmbiguousSession`.
     """
     names = session_names(home)
+    if wanted in (example.WORD, example.NAME) and wanted not in names:
+        return example.NAME
     if not names:
         raise NoSuchSession(wanted, home_is_empty=True)
     try:

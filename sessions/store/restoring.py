@@ -9,7 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from sessions import example
 from sessions.errors import (
+    CommandRefused,
     HomeNotWritable,
     JournalNotReadable,
     NoSuchSession,
@@ -38,7 +40,8 @@ def session_journal(home: Home, session: str) -> JournalFile:
     try:
         return JournalFile(files.journal)
     except FileNotFoundError:
-        pass
+        if session == example.NAME:
+            return JournalFile(example.JOURNAL)
     except OSError as error:
         raise JournalNotReadable(files.journal, error) from error
     if not home.store.exists():
@@ -59,6 +62,8 @@ def restore(store: Store, files: SessionFiles) -> None:
 
     Raises `NoSuchSession`, `SessionBusy`, `StoreBroken` or `OSError`.
     """
+    if files.session == example.NAME:
+        raise CommandRefused("the example can be read only; start a run of your own with: wavedeck run")
     store.segments(files.session)  # raises before there is a folder
     if (files.folder.parent.parent / FORMER / files.session).is_dir():
         raise SessionBusy(files.session)  # an engine of an earlier version has its journal

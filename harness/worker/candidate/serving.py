@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from harness.wire.channels.channel import ENCODER, Channel, ChannelClosed
 from harness.wire.messages.guest import Hello
@@ -18,18 +19,16 @@ def serve(
     answer: Callable[[RequestMessage, tuple[int, ...]], WorkerAnswer],
 ) -> None:
     """Answer requests until the other side closes the channel. An exception of our own code is an answer too."""
-    tell(channel, "", Hello(sandbox=sandbox))
-    while True:
-        try:
+    with suppress(ChannelClosed):
+        tell(channel, "", Hello(sandbox=sandbox))
+        while True:
             frame = channel.receive()
-        except ChannelClosed:
-            return
-        message = REQUESTS.decode(frame.payload)
-        try:
-            report = answer(message, frame.descriptors)
-        except Exception as error:  # noqa: BLE001 (`answer` catches what the candidate raises)
-            report = broken(error)
-        tell(channel, message.nonce, report)
+            message = REQUESTS.decode(frame.payload)
+            try:
+                report = answer(message, frame.descriptors)
+            except Exception as error:  # noqa: BLE001 (`answer` catches what the candidate raises)
+                report = broken(error)
+            tell(channel, message.nonce, report)
 
 
 def tell(channel: Channel, nonce: str, answer: WorkerAnswer) -> None:

@@ -93,7 +93,7 @@ async def test_picture_of_home(size: tuple[int, int], snapshot: SnapshotAssertio
         assert picture(app) == snapshot
 
 
-async def test_empty_home_shows_two_ways_to_start(snapshot: SnapshotAssertion) -> None:
+async def test_empty_home_shows_three_ways_to_start(snapshot: SnapshotAssertion) -> None:
     async with on_home(list, node=NodeFacts(version="0.1.0", triton="3.7.1"), size=NARROW) as (_, app):
         assert picture(app) == snapshot
 
@@ -190,6 +190,15 @@ async def test_enter_opens_the_live_session(home: Home) -> None:
         await until(pilot, lambda: "softmax" in picture(app), "its task")
         await pilot.press("escape")
         assert isinstance(app.screen, HomeScreen)
+
+
+async def test_empty_home_opens_the_example_with_its_measured_times(home: Home) -> None:
+    app = Cockpit(home)
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: "ran on an H200" in picture(app), "the ways to start")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await until(pilot, lambda: "5.35x" in picture(app), "a measured speedup")
 
 
 async def test_unreadable_list_is_shown_with_a_crash_file(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.worker import Worker, WorkerState
 
+from sessions import example
 from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.messages import NewRun, OpenComparison, OpenReport, OpenSession
 from tui.cockpit.dialogs.layers import LayeredScreen
@@ -32,7 +33,11 @@ UNREADABLE = "\nThe sessions could not be read. f5 tries again."
 EMPTY_HOME = """
 No session yet in {where}.
 
-Two ways to start:
+Three ways to start:
+
+  e    opens a session that ran on an H200: three kernels that get faster,
+       a cheat that was caught, a rejection and what came of it.
+       There, `0` and then `space` plays it from its start.
 
   c    opens the form of a new run. It is set to a recorded model:
        no key, no GPU and no cost. ctrl+r there starts the run.
@@ -47,6 +52,7 @@ class HomeScreen(LayeredScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "new_run", "new run", id="home.new_run"),
+        Binding("e", "example", "example", id="home.example", show=False),
         Binding("o", "order", "order", id="home.order"),
         Binding("R", "report", "report", id="home.report"),
         Binding("equals_sign", "compare", "compare", id="home.compare", key_display="="),
@@ -197,6 +203,10 @@ class HomeScreen(LayeredScreen[None]):
 
     def action_new_run(self) -> None:
         self.post_message(NewRun())
+
+    def action_example(self) -> None:
+        """Play the session that comes with Wavedeck."""
+        self.post_message(OpenSession(example.NAME))
 
     def action_report(self) -> None:
         marked = self.table.marked_sessions

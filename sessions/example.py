@@ -1,0 +1,15 @@
+"""The session that comes with Wavedeck: kernels that a model wrote, judged and timed on a GPU.
+
+It is read where it lies: nothing of it is copied into a home, and nobody can go on with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+NAME = "20261129-124908-geak-7c28"
+"""Its name in the home where it ran."""
+WORD = "example"
+"""Names it in commands."""
+JOURNAL = Path(__file__).parent / "recorded_example" / "journal.jsonl"
+"""Its journal, which is there in the compressed form only (`sessions.journal.file`)."""
