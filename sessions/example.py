@@ -1,6 +1,6 @@
 """The session that comes with Wavedeck: kernels that a model wrote, judged and timed on a GPU.
 
-It is read where it lies: nothing of it is copied into a home, and nobody can go on with it.
+It is read where it lies: nothing of it is copied into a home, and no engine can go on with it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def expand_journal(journal: Path) -> None:
 
 class _Block(NamedTuple):
     place: int
-    """Where its member begins in the file."""
+    """Offset of its member in the file."""
     stored: int
     """Bytes of the member."""
     plain: int
@@ -87,12 +87,12 @@ class _Block(NamedTuple):
 class JournalFile:
     """A journal that is open for reading, in either form; threads may share it.
 
-    It reads the file that it opened, also if that is replaced by the other form or deleted meanwhile. The file is closed
+    It reads the file that it opened, also if that is replaced by the other form or deleted. The file is closed
     with the last reference to this object, if not before.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the journal whose plain form is at `path`. Raises `OSError`: `FileNotFoundError` if there is neither."""
+        """Open the journal with its plain form at `path`. Raises `OSError`: `FileNotFoundError` if there is neither."""
         self.path = path
         try:
             self._descriptor, is_plain = open_regular(path), True
@@ -131,7 +131,7 @@ class JournalFile:
 
     @property
     def status(self) -> os.stat_result:
-        """What the system says of the open file."""
+        """The status of the open file."""
         return os.fstat(self._descriptor)
 
     def read(self, offset: int, length: int) -> bytes:

@@ -217,7 +217,7 @@ def _cut(path: Path, descriptor: int, torn: bytes, end: int) -> Path:
 class JournalTail:
     """Reads a journal while it grows, from any sequence number on; cheap if nothing is new.
 
-    It goes on where the journal is compressed or expanded meanwhile. A file that does not exist yet has no events.
+    It goes on where the journal is compressed or expanded. A file that does not exist yet has no events.
     """
 
     def __init__(self, path: Path, *, after: int = 0) -> None:

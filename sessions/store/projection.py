@@ -120,7 +120,7 @@ class Rebuilt(NamedTuple):
     branches: Mapping[str, str]
     """Id of the newest commit of each branch."""
     commits: Mapping[str, str]
-    """Id of each attempt's commit. An older version may have noted another one in the journal."""
+    """Id of each attempt's commit. An older version may have noted a different id in the journal."""
     end: int
     """Bytes of the journal that the branch `_journal` has."""
 

@@ -70,7 +70,7 @@ def take_up(home: Home, session: str, *, clock: EventClock | None = None) -> Rec
     try:
         return _taken_up(home, home.files(session), clock)
     except FileNotFoundError:
-        raise NoSuchSession(session) from None  # it was deleted meanwhile
+        raise NoSuchSession(session) from None  # another process deleted it
     except OSError as error:
         raise HomeNotWritable(home.root, why=error.strerror or str(error)) from error
 
@@ -112,7 +112,7 @@ def _taken_up(home: Home, files: SessionFiles, clock: EventClock | None) -> Reco
 
 
 def _compare(store: Store, files: SessionFiles) -> Agreement | None:
-    """Compare the journal with git; `None` if git's copy is damaged or another one."""
+    """Compare the journal with git; `None` if git's copy is damaged or has other events."""
     try:
         return compare(store, files.session, files.journal.read_bytes())
     except NoSuchSession:

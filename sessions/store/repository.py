@@ -346,7 +346,7 @@ class Repository:
     def clear_stale_locks(self) -> list[Path]:
         """Remove git locks of killed processes and return their paths; only inside `writing`."""
         now = time.time()
-        # Not `rglob`: a git command of a person may remove folders meanwhile.
+        # Not `rglob`: a git command of a person may remove folders at the same time.
         refs = [Path(folder) / name for folder, _, names in os.walk(self.git_dir / "refs") for name in names]
         candidates = [*(path for path in refs if path.suffix == ".lock"), *self.git_dir.glob("*.lock")]
         stale = []

@@ -51,7 +51,7 @@ def session_journal(home: Home, session: str) -> JournalFile:
             restore(store, files)
         return JournalFile(files.journal)
     except FileNotFoundError:
-        raise NoSuchSession(session) from None  # it was deleted meanwhile
+        raise NoSuchSession(session) from None  # another process deleted it
     except (HomeNotWritable, OSError):
         with Store.read_only(home.store) as store, tempfile.TemporaryDirectory() as folder:
             return _written(store, session, Path(folder) / files.journal.name)
@@ -94,7 +94,7 @@ def keep_stored_texts(store: Store, files: SessionFiles) -> None:
 
 
 def _stored_texts(store: Store, session: str) -> Mapping[str, str]:
-    """Returns the id of each text by its digest, from the newest commit whose tree can be read."""
+    """Returns the id of each text by its digest, from the newest commit with a readable tree."""
     head = store.journals().get(session)
     with suppress(StoreDamaged):
         for commit in store.repository.history(head) if head else ():
@@ -132,7 +132,7 @@ class Agreement(NamedTuple):
     stored: int
     """Bytes of the journal that git has."""
     beyond: bytes
-    """What git has beyond the journal: a disk lost synced data."""
+    """Bytes that git has beyond the journal: a disk lost synced data."""
 
 
 def compare(store: Store, session: str, journal: bytes) -> Agreement:

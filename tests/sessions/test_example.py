@@ -1,4 +1,4 @@
-"""The session that comes with Wavedeck: it can be read from any home, and tells what its page in measurements.md says."""
+"""The session that comes with Wavedeck: it can be read from any home, and has what its page in measurements.md says."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
     call_accuracy: float | None = None
     """Share of the tasks with an attempt that imports and runs on the first case."""
     execution_accuracy: float | None = None
-    """Share of the tasks whose best attempt is correct."""
+    """Share of the tasks with a correct best attempt."""
     correct_per_compile: float | None = None
     """Correct tasks of those with an attempt that runs."""
     pass_at_1: float | None = None

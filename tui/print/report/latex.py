@@ -20,7 +20,7 @@ SIZES = ((r"\small", 9.25), (r"\footnotesize", 8.5), (r"\scriptsize", 7.97))
 LONG = 40
 """Rows from which a table may break across pages."""
 LABELLED = {"method": "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "model": ""}
-"""Columns whose values become labels: letters, or `M` with a number."""
+"""Columns with values that become labels: letters, or `M` with a number."""
 SIGNS = {
     ">=": r"$\geq$",
     "<=": r"$\leq$",
@@ -218,7 +218,7 @@ def _layouts(
 def _folded(
     places: Sequence[int], natural: Sequence[float], least: Sequence[float], size: tuple[str, float]
 ) -> Layout | None:
-    """Return the layout of these columns in a size, whose widest texts are folded; `None` if they do not fit."""
+    """Return the layout of these columns in a size; its widest texts are folded. `None` if they do not fit."""
     name, points = size
     room = (TEXT_PT - GAP_PT * (len(places) - 1)) * 10 / points - 2
     widths = {place: natural[place] for place in places}
