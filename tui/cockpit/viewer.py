@@ -9,6 +9,7 @@ import msgspec
 from textual import work
 from textual.worker import Worker, WorkerState, get_current_worker
 
+from sessions import example
 from sessions.errors import SessionsError
 from sessions.home import Home
 from sessions.state.state import SessionState
@@ -73,16 +74,20 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         return last if last is not None else self._doors.wall()
 
     def open_session(self, session: str) -> None:
-        """Open a session with live files as it is now, any other as a replay at its end. Replaces a load in progress."""
+        """Open a session that goes on as it is now, the example as a replay at its start, any other as a replay at its end.
+
+        Replaces a load in progress.
+        """
         self.workers.cancel_group(self, "load")
         if self._doors.is_live(session):
             self._away_from = last_watched(self.home, session)
             self._watch(self._doors.open_live(session))
         else:
-            self._load(session, playing=False)
+            is_example = session == example.NAME
+            self._load(session, playing=is_example, speed=example.SPEED if is_example else None)
 
     @work(thread=True, exclusive=True, group="load", exit_on_error=False, name="reading the session")
-    def _load(self, session: str, *, playing: bool) -> None:
+    def _load(self, session: str, *, playing: bool, speed: float | None = None) -> None:
         worker = get_current_worker()
 
         def watch(replay: Replay) -> None:
@@ -94,7 +99,7 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         story = beginning or self._doors.load_story(session)
         if not playing:
             story = story.with_marks()
-        replay = Replay(story, speed=self._speed, playing=playing)
+        replay = Replay(story, speed=speed or self._speed, playing=playing)
         if not playing:
             replay.seek(len(story.events))
         self.call_from_thread(watch, replay)

@@ -198,6 +198,8 @@ async def test_empty_home_opens_the_example_with_its_measured_times(home: Home) 
         await until(pilot, lambda: "ran on an H200" in picture(app), "the ways to start")
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await until(pilot, lambda: app.feed is not None and app.feed.replay.playing, "it plays")
+        await pilot.press("dollar_sign")
         await until(pilot, lambda: "5.35x" in picture(app), "a measured speedup")
 
 

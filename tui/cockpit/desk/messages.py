@@ -10,7 +10,7 @@ from textual.message import Message
 
 @dataclass
 class OpenSession(Message):
-    """Open a session: live, or as a replay at its end."""
+    """Open a session: live, or as a replay."""
 
     session: str
 

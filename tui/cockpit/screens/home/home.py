@@ -35,9 +35,8 @@ No session yet in {where}.
 
 Three ways to start:
 
-  e    opens a session that ran on an H200: three kernels that get faster,
+  e    plays a session that ran on an H200: three kernels that get faster,
        a cheat that was caught, a rejection and what came of it.
-       There, `0` and then `space` plays it from its start.
 
   c    opens the form of a new run. It is set to a recorded model:
        no key, no GPU and no cost. ctrl+r there starts the run.
