@@ -82,8 +82,10 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
     with terminal(code(home), size=(160, 48)) as screen:
         screen.until(lambda seen: b"Tasks 20" in seen, "Fleet")
         limit = time.monotonic() + LIMIT_S
-        while len(screen.read(0.5)) > FIRST_BYTES:  # the first pictures are whole ones
+        quiet = 0
+        while quiet < 3:  # the first pictures are whole ones, and late ones on a busy machine
             check_time(limit, "the end of the first pictures", screen.tail)
+            quiet = quiet + 1 if len(screen.read(0.5)) <= FIRST_BYTES else 0
         began, sent = time.monotonic(), 0
         seconds = 2.0
         while time.monotonic() - began < seconds or not sent:
