@@ -358,7 +358,7 @@ async def measure_lone(device: str, console: Console) -> int:
     wavedeck = Path(sys.executable).with_name("wavedeck")
     command = [
         *(str(wavedeck), "eval", str(task.folder / "baseline.py")),
-        *("--task", "softmax", "--device", device, "--seed", "1", "--json"),
+        *("--task", "softmax", "--devices", device, "--seed", "1", "--json"),
     ]
     lone, cold, second, codes = [], [], [], set()
     for _ in range(LONE_RUNS):

@@ -48,19 +48,19 @@ def loaded_by(code: str) -> set[str]:
                 *SDKS,
             ),
         ),
-        ("tui.commands.run.run", ("textual", *TORCH, *SDKS)),
+        ("tui.commands.work.run", ("textual", *TORCH, *SDKS)),
         (
-            "tui.commands.keep.task",
+            "tui.commands.work.task",
             (
                 *("textual", "git", "engine.errors", "engine.methods", "engine.models", "engine.plan.plan"),
                 *("engine.plan.request", "sessions.events", "harness.node", *TORCH, *SDKS),
             ),
         ),
-        ("tui.commands.run.mcp", ("mcp", "textual", *TORCH, *SDKS)),
+        ("tui.commands.serve.mcp", ("mcp", "textual", *TORCH, *SDKS)),
         ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx", "mcp", *REPORTS)),
         ("tui.cockpit.running", ("tui.facts.report.tables", "tui.print.report")),
         (
-            "tui.commands.watch.report",
+            "tui.commands.look.report",
             (*TORCH, *SDKS, "textual", "jinja2", "engine.judge", "engine.methods", *REPORTS),
         ),
     ],

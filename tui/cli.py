@@ -17,10 +17,11 @@ from click.exceptions import NoArgsIsHelpError
 from engine.keys import hidden_keys
 
 from .actions.catalogue import ACTIONS, Group
+from .commands.former import without_former_names
 from .diagnostics import ExitCode, OutputGone, report, say, silence
 
-COMMANDS = {name: action for name, action in ACTIONS.items() if action.in_shell}
-"""The actions that are commands, in the order of `--help`."""
+COMMANDS = {name: action for name, action in ACTIONS.items() if action.shell == name}
+"""The actions that are commands by their own name, in the order of `--help`."""
 WIDTH = max(map(len, COMMANDS))
 
 
@@ -47,9 +48,16 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that `args` begin with; an error for an unknown command names the nearest."""
-        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+        """Return the command that `args` begin with; an error for an unknown command names the nearest.
+
+        A former name runs its new command, and a line says so; completion does not know it.
+        """
+        if not ctx.resilient_parsing:
+            args, remarks = without_former_names(args)
+            for remark in remarks:
+                say(remark)
+            if args[0] not in COMMANDS and not args[0].startswith("-"):
+                raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -113,7 +121,7 @@ def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
         )
     if ctx.invoked_subcommand is not None:
         return None
-    from .commands.watch.home import open_home
+    from .commands.look.home import open_home
 
     return open_home(os.environ)
 

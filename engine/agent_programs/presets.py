@@ -48,7 +48,7 @@ class AgentProgram:
     has_terminals: bool = False
     """True: its shell needs a terminal of its own, so it can reach those of people too."""
     has_mcp: bool = False
-    """False: it judges with the command `wavedeck propose`."""
+    """False: it judges with the command `wavedeck mcp call eval`."""
 
     def words(self, *, model: str, is_confined: bool, values: Mapping[str, str]) -> list[str]:
         """Returns the command with its placeholders replaced."""

@@ -166,4 +166,6 @@ def find_recording(name: str, home_recordings: Path) -> Path:
         return folders[name]
     near = difflib.get_close_matches(name, folders, n=1)
     hint = f"there is recorded:{near[0]}" if near else f"there are {', '.join(sorted(folders)) or 'none'}"
-    raise UsageProblem(f"no recording is called {name!r}: {hint}; `wavedeck record SESSION NAME` makes one")
+    raise UsageProblem(
+        f"no recording is called {name!r}: {hint}; `wavedeck sessions record SESSION NAME` makes one"
+    )

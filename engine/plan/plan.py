@@ -74,7 +74,7 @@ def resolve(
     method = open_method(plan.method)
     if plan.method not in (*METHODS, AGENT):
         raise UsageProblem(
-            f"the method {plan.method} needs candidates: wavedeck rejudge, or eval --predictions"
+            f"the method {plan.method} needs candidates: wavedeck recheck --attempts all, or suites judge"
         )
     models = _models(plan, method, home=home, environ=environ)
     recorded = recording_of(plan.model) if models else None

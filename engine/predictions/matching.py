@@ -185,7 +185,9 @@ def read_predictions(path: Path) -> ReadPredictions:
             return _read_folder(path)
         data = path.read_bytes()
     except FileNotFoundError as error:
-        raise UsageProblem(f"there is no file {path}; --predictions needs a JSONL file") from error
+        raise UsageProblem(
+            f"there is no file {path}; predictions are a JSONL file or a JSON array"
+        ) from error
     except OSError as error:
         raise UsageProblem(f"{path} cannot be read ({error.strerror}); fix its permissions") from error
     data = data.removeprefix(b"\xef\xbb\xbf")

@@ -426,7 +426,7 @@ def putting_away(session: str) -> Callable[[], str]:
     began = time.monotonic()
     return lambda: (
         f"the engine is putting the session away, for {time.monotonic() - began:.0f} s so far; "
-        f"give the command again when that is done: wavedeck wait {session} --for end"
+        f"give the command again when that is done: wavedeck status {session} --wait end"
     )
 
 

@@ -23,7 +23,7 @@ BY_TOOLS = """Send a module with the tool `eval` of the MCP server `wavedeck` (t
 `wait` with its `attempt`. When you are done, call `submit`; do not end before."""
 BY_COMMAND = """Write a module into a file and send it with this command, which prints the verdict as JSON:
 
-    wavedeck propose {session} FILE --note "one sentence on what the module changes and why"
+    wavedeck mcp call eval {session} FILE --note "one sentence on what the module changes and why"
 
 Judging takes from seconds to minutes: give the command 10 minutes. When you are done, end."""
 

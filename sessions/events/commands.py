@@ -66,7 +66,7 @@ class Command(DurableEvent, frozen=True, kw_only=True):
     def _unfit(self, state: SessionState) -> Iterator[str]:
         """Yields why no command of this kind, or with these texts, is possible."""
         if state.finished and not (self.opens or self.follows_end):
-            yield "the session is finished, so no further attempt can follow; open it again with: wavedeck extend or fork"
+            yield "the session is finished, so no further attempt can follow; open it again with: wavedeck steer extend or fork"
         for name in self.given_fields():
             value = getattr(self, name)
             for text in value if isinstance(value, tuple) else (value,):
@@ -234,7 +234,7 @@ class Unpaused(PersonCommand, frozen=True, kw_only=True, tag="unpaused"):
         if self.instance:
             yield from refusals.ended(state, self.instance)
             if "" in state.on_hold:
-                yield "the whole session is paused; end that pause: wavedeck unpause SESSION"
+                yield "the whole session is paused; end that pause: wavedeck steer unpause SESSION"
         if not (self.instance in state.on_hold if self.instance else state.on_hold):
             yield f"{self.instance or 'the session'} is not paused"
 
@@ -414,7 +414,7 @@ class CandidateSent(Command, frozen=True, kw_only=True, tag="candidate_sent"):
             yield "the code is empty; send one complete module"
         most = sum(state.phases(self.instance))
         if len(state.sent_to(self.instance)) >= most:
-            yield f"all {most} evaluations are used; a person can add some: wavedeck extend"
+            yield f"all {most} evaluations are used; a person can add some: wavedeck steer extend"
 
     def completed(self, state: SessionState) -> Self:
         """Returns the command with a short note, and with no number of a command that is not given yet."""

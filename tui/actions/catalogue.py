@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class Group(StrEnum):
     """Headings of the help, in their order."""
 
-    RUN = "run"
-    WATCH = "watch"
+    WORK = "work"
+    LOOK = "look"
     DECIDE = "decide"
     STEER = "steer"
     KEEP = "keep"
+    SERVE = "serve"
     COCKPIT = "cockpit"
 
 
@@ -61,12 +62,15 @@ class Action:
     needs_session: bool = True
     """True if it is possible in an open session only."""
     group: Group = Group.COCKPIT
+    folder: str = ""
+    """Folder of `tui.commands` with its module, if it is not that of the group."""
 
     @property
     def module(self) -> str:
         """Module of `tui.commands` with its command; empty: the command derives from this action, or there is none."""
-        has_module = self.group in (Group.RUN, Group.WATCH, Group.KEEP) and self.takes is not Takes.TEXT
-        return f"{self.group}.{self.name}" if has_module else ""
+        if self.group in (Group.WORK, Group.LOOK, Group.KEEP, Group.SERVE):
+            return f"{self.folder or self.group}.{self.name}"
+        return self.name if self.name == "steer" else ""
 
     @property
     def command(self) -> type[Command]:
@@ -76,9 +80,11 @@ class Action:
         return COMMANDS[self.event]
 
     @property
-    def in_shell(self) -> bool:
-        """True if `wavedeck NAME` exists: in a module of its own, or derived from the command to a session."""
-        return bool(self.module or (self.event and self.group is not Group.KEEP))
+    def shell(self) -> str:
+        """Its command after `wavedeck`: `accept`, `steer pause`; empty if it has none."""
+        if self.group is Group.STEER and self.name not in ("steer", "stop", "gpu"):
+            return f"steer {self.name}"
+        return "" if self.group is Group.COCKPIT else self.name
 
     @property
     def usage(self) -> str:
@@ -87,23 +93,21 @@ class Action:
 
 
 _ACTIONS = {
-    Group.RUN: (
+    Group.WORK: (
         Action("run", "Start agents on tasks and watch them."),
         Action("resume", "Resume a session after a crash or a stop."),
         Action("eval", "Judge one kernel file."),
-        Action("capture", "Record the calls of a function in your program."),
-        Action("recheck", "Judge accepted kernels again after an upgrade, and compare."),
-        Action("rejudge", "Judge a session's attempts again, and compare."),
+        Action("tune", "Tune the configuration of a kernel, without a model."),
         Action("study", "Run methods, models and seeds of a plan; go on where it stopped."),
-        Action("mcp", "Serve the judge to your own agent, by MCP."),
-        Action("propose", "Judge a kernel of an agent without MCP."),
+        Action("suites", "List and add suites of tasks; judge references and predictions."),
+        Action("task", "Make a task of a kernel file; show and check tasks."),
+        Action("capture", "Record the calls of a function in your program."),
     ),
-    Group.WATCH: (
+    Group.LOOK: (
         Action("attach", "Come back to a running session."),
         Action("replay", "Replay a past session from the store."),
-        Action("status", "Show what runs now, also as one line for tmux."),
-        Action("wait", "Wait until an attempt needs a decision, or until a session ends."),
-        Action("show", "Show an attempt: verdict, kernel, differences or prompt.", Takes.PLACE),
+        Action("status", "Show what runs now, or wait until it needs you or ends."),
+        Action("show", "Show an attempt: verdict, kernel, differences, prompt or reply.", Takes.PLACE),
         Action("asm", "Show an attempt's assembly, or how it differs."),
         Action(
             "profile",
@@ -115,7 +119,6 @@ _ACTIONS = {
         ),
         Action("report", "Report what is faster, by how much, why, and where the kernel is.", Takes.NOTHING),
         Action("compare", "Compare two sessions at equal budget: is a difference proven?"),
-        Action("best", "Show the fastest attempt of each task over all sessions."),
     ),
     Group.DECIDE: (
         Action(
@@ -146,6 +149,7 @@ _ACTIONS = {
         ),
     ),
     Group.STEER: (
+        Action("steer", "Pause, retire, hint, pin, ban, fork, edit, measure or extend."),
         Action(
             "pause",
             "Pause a session or an instance; only what runs now is finished.",
@@ -235,14 +239,16 @@ _ACTIONS = {
         ),
     ),
     Group.KEEP: (
-        Action("sessions", "List, show, title, push, fetch and delete sessions."),
-        Action("task", "Make a task of a kernel file; show and check tasks."),
-        Action("suites", "List and add suites of tasks; judge references."),
+        Action("sessions", "List, show, title, push, fetch, delete and record sessions."),
         Action("export", "Write kernels with evidence, a test and a benchmark."),
-        Action("dataset", "Write pairs, transitions, conversations and winners as data."),
         Action("apply", "Commit a kernel to a new branch of its repository."),
-        Action("record", "Make a recording of finished sessions."),
+        Action("recheck", "Judge kernels again after an upgrade, and compare.", folder="work"),
+    ),
+    Group.SERVE: (
+        Action("mcp", "Serve the judge to your own agent, by MCP."),
         Action("doctor", "Check what this machine can run."),
+    ),
+    Group.COCKPIT: (
         Action(
             "title",
             "Give the session a title of one line.",
@@ -250,8 +256,6 @@ _ACTIONS = {
             event="session_titled",
             done="{target} has the title {command.title}",
         ),
-    ),
-    Group.COCKPIT: (
         Action("fleet", "Go to Fleet.", Takes.NOTHING),
         Action("latency", "Go to Latency.", Takes.ATTEMPT),
         Action("review", "Go to Review.", Takes.NOTHING),

@@ -10,7 +10,15 @@ import click
 from click.shell_completion import CompletionItem
 
 from sessions import Journal, SessionState
-from sessions.catalog import LATEST, find_session, find_sessions, journal_of, session_state, skimmed_state
+from sessions.catalog import (
+    LATEST,
+    find_session,
+    find_sessions,
+    journal_of,
+    list_sessions,
+    session_state,
+    skimmed_state,
+)
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
 from sessions.listing.skimming import RESULTS, skim_of_attempts
@@ -63,10 +71,37 @@ class OpenedSession(NamedTuple):
         return rows_of_session(self.home, self.name)
 
 
-def open_session(wanted: str) -> OpenedSession:
-    """Return the session that a person names; raises as `find_session`."""
+def open_session(wanted: str | None) -> OpenedSession:
+    """Return the session that a person names; without a name, the only one that runs or exists.
+
+    Raises `Complaint` if several run, or none runs and several exist, and else as `find_session`.
+    """
     home = home_from(os.environ)
-    return OpenedSession(home, find_session(home, wanted))
+    return OpenedSession(home, _only_session(home) if wanted is None else find_session(home, wanted))
+
+
+def _only_session(home: Home) -> str:
+    running = [files.session for files in home.session_folders() if files.running]
+    sessions = running or [info.name for info in list_sessions(home)]
+    if not sessions:
+        raise Complaint(f"no sessions yet in {home.root}; begin with: wavedeck run")
+    if len(sessions) > 1:
+        raise Complaint(
+            f"{len(sessions)} sessions {'run' if running else 'exist'}; name one, or {LATEST} for {max(sessions)}"
+        )
+    return sessions[0]
+
+
+def without_session(words: Sequence[str], count: int) -> tuple[str | None, tuple[str, ...]]:
+    """Separate `[SESSION] WORD...` with `count` words after the session; `None` if the session is left out.
+
+    `SESSION:INSTANCE` and `SESSION:ATTEMPT` name a session too: `latest:softmax#2/3`.
+    """
+    if 0 < len(words) == count:
+        session, _, place = words[0].rpartition(":")
+        if session and "#" in place:
+            words = (session, place, *words[1:])
+    return (words[0], tuple(words[1:])) if len(words) > count else (None, tuple(words))
 
 
 def open_sessions(wanted: Sequence[str]) -> list[OpenedSession]:
@@ -93,9 +128,10 @@ def open_attempt(words: Sequence[str], *, also: Sequence[str] | None = None) -> 
     if len(words) > 2:
         command = click.get_current_context().command_path
         raise Complaint(f"{words[2]!r} is too much: {command} [SESSION] ATTEMPT")
-    opened = open_session(words[0] if len(words) == 2 else LATEST)
-    state = opened.state if also is None else opened.state_of(words[-1], *also)
-    return OpenedAttempt(opened, state, *find_attempt(state, words[-1]))
+    session, (name, *_) = without_session(words, 1)
+    opened = open_session(session or LATEST)
+    state = opened.state if also is None else opened.state_of(name, *also)
+    return OpenedAttempt(opened, state, *find_attempt(state, name))
 
 
 def open_kernel(words: Sequence[str]) -> KeptKernel:

@@ -147,7 +147,10 @@ def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
 
 
 device_option = click.option(
-    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+    "--devices",
+    "device",
+    metavar="NAME",
+    help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]",
 )
 targets_option = setting_options("targets")
 python_option = click.option(
@@ -182,42 +185,5 @@ def json_option(function: F) -> F:
 
 
 def session_argument(function: F) -> F:
-    """Add the argument `SESSION`: what `find_session` takes."""
-    return click.argument("session", shell_complete=complete_sessions)(function)
-
-
-def predictions_options(function: F) -> F:
-    """Add the options of `wavedeck eval` for a file of predictions."""
-    options = (
-        click.option("--suite", metavar="NAME", help="With --predictions: the public benchmark."),
-        click.option(
-            "--predictions",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Judge each prediction of a JSONL file or JSON array.",
-        ),
-        click.option(
-            "--protocol",
-            type=click.Choice(("wavedeck", "original")),
-            default="wavedeck",
-            help="With --predictions: this judge, or the benchmark's own definition of correct. [wavedeck]",
-        ),
-        click.option(
-            "--only",
-            metavar="N|TASK",
-            default="",
-            help="With --predictions: only the first N, or those for TASK.",
-        ),
-        click.option(
-            "--again", is_flag=True, help="With --predictions: judge also those that have a result already."
-        ),
-        click.option(
-            "--out",
-            type=click.Path(path_type=Path),
-            metavar="FOLDER",
-            help="With --predictions: folder of the results in the suite's own format. [in the home folder]",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    """Add the argument `[SESSION]`: what `open_session` takes."""
+    return click.argument("session", required=False, shell_complete=complete_sessions)(function)

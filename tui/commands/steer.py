@@ -17,54 +17,46 @@ from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.findings import finding_words, findings_of
 from sessions.store.store import AcceptedKernel, Store
-from tui.actions.catalogue import GPU_EVENTS, Action, Takes, done_words
+from tui.actions.catalogue import ACTIONS, GPU_EVENTS, Action, Takes, done_words
 from tui.actions.line import Order
 from tui.actions.send import give
-from tui.commands.opening import open_session
+from tui.commands.opening import complete_words, open_session, without_session
 from tui.commands.options import complete_sessions
 from tui.commands.trust import TRUST, ask_for_trust
 from tui.diagnostics import Complaint, say
 from tui.facts.evaluation.certainty import exam_sentence
 
-INSTANCE = click.Argument(["instance"])
-ATTEMPT = click.Argument(["attempt"])
+INSTANCE = {"instance": "INSTANCE"}
+ATTEMPT = {"attempt": "ATTEMPT"}
+WORDS: dict[Takes | None, dict[str, str]] = {
+    Takes.INSTANCES_OR_SESSION: {"instance": "[INSTANCE]"},
+    Takes.INSTANCES: INSTANCE,
+    Takes.HINT: INSTANCE | {"text": "TEXT"},
+    Takes.ATTEMPT: ATTEMPT,
+    Takes.FORK: ATTEMPT,
+    Takes.DECISION: ATTEMPT,
+    Takes.GPU: {"gpu": "GPU", "text": "|".join(GPU_EVENTS)},
+}
+"""Arguments after the session, with their words in the help."""
 WHY = click.Option(["--why", "text"], default="", metavar="TEXT", help="The reason, kept with the decision.")
-PARAMETERS: dict[Takes | None, list[click.Parameter]] = {
-    Takes.INSTANCES_OR_SESSION: [click.Argument(["instance"], default="")],
-    Takes.INSTANCES: [INSTANCE],
-    Takes.HINT: [INSTANCE, click.Argument(["text"])],
-    Takes.ATTEMPT: [ATTEMPT],
-    Takes.FORK: [
-        ATTEMPT,
-        click.Option(
-            ["--hint", "text"], default="", metavar="TEXT", help="A hint for the first attempt after it."
-        ),
+FORCE = click.Option(
+    ["--force", "forced"], is_flag=True, help="Accept an attempt that is not correct; needs --why."
+)
+HINT = "A hint for the first attempt after it."
+GPU = "As the session names it. [the GPU that judged the attempt]"
+OPTIONS: dict[str, list[click.Option]] = {
+    "accept": [WHY, FORCE],
+    "reject": [WHY],
+    "fork": [click.Option(["--hint", "text"], default="", metavar="TEXT", help=HINT)],
+    "measure": [
+        click.Option(["--gpu"], metavar="N", help=GPU),
+        click.Option(["--all-gpus"], is_flag=True, help="Every GPU of the session."),
     ],
-    Takes.DECISION: [ATTEMPT, WHY],
-    Takes.GPU: [
-        click.Argument(["gpu"]),
-        click.Argument(["text"], metavar="|".join(GPU_EVENTS), type=click.Choice(list(GPU_EVENTS))),
-    ],
-    Takes.NUMBER: [
+    "extend": [
         click.Option(["--iterations"], type=int, default=0, metavar="N", help="For each instance."),
         click.Option(["--budget-usd"], type=float, default=0.0, metavar="X", help="Added to the budget."),
     ],
 }
-FURTHER: dict[str, list[click.Parameter]] = {
-    "accept": [
-        click.Option(
-            ["--force", "forced"], is_flag=True, help="Accept an attempt that is not correct; needs --why."
-        )
-    ],
-    "edit": [click.Argument(["file"], type=click.Path(path_type=Path))],
-    "measure": [
-        click.Option(
-            ["--gpu"], metavar="N", help="As the session names it. [the GPU that judged the attempt]"
-        ),
-        click.Option(["--all-gpus"], is_flag=True, help="Every GPU of the session."),
-    ],
-}
-"""Parameters that the `:` line does not have."""
 EXAMPLES = {"instance": "An INSTANCE is written softmax#2.", "attempt": "An ATTEMPT is written softmax#2/7."}
 OPENS = "A session that is stopped or finished goes on at once."
 
@@ -72,21 +64,42 @@ OPENS = "A session that is stopped or finished goes on at once."
 def command_of(action: Action) -> click.Command:
     """Return the command of an action that is sent to a session."""
     opens = action.command.opens
-    trust = [TRUST] if opens else []
-    parameters = [*PARAMETERS.get(action.takes, []), *FURTHER.get(action.name, []), *trust]
-    examples = [EXAMPLES[parameter.name] for parameter in parameters if parameter.name in EXAMPLES]
-    further = " ".join([*examples, OPENS] if opens else examples)
+    words = _words_of(action)
+    argument = click.Argument(
+        ["words"],
+        nargs=-1,
+        metavar=" ".join(["[SESSION]", *words.values()]),
+        shell_complete=complete_words if "attempt" in words else complete_sessions,
+    )
+    sentences = [EXAMPLES[name] for name in words if name in EXAMPLES] + [OPENS] * opens
     return click.Command(
         action.name,
-        params=[click.Argument(["session"], shell_complete=complete_sessions), *parameters],
+        params=[argument, *OPTIONS.get(action.name, []), *[TRUST] * opens],
         callback=partial(_obey, action),
-        help=f"{action.does}\n\n{further}",
+        help=f"{action.does}\n\n{' '.join(sentences)}",
     )
 
 
-def _obey(action: Action, session: str, *, trusts: bool = False, **values: Any) -> None:
+def _words_of(action: Action) -> dict[str, str]:
+    return WORDS.get(action.takes, {}) | ({"file": "FILE"} if action.name == "edit" else {})
+
+
+def _named(action: Action, words: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
+    """Return the session, `None` if it is left out, and the other words by name. Raises a usage error."""
+    wanted = _words_of(action)
+    if action.takes is Takes.INSTANCES_OR_SESSION and len(words) < 2 and "#" not in "".join(words):
+        words = (*words, "")
+    session, rest = without_session(words, len(wanted))
+    if len(rest) != len(wanted) or (action.takes is Takes.GPU and rest[1] not in GPU_EVENTS):
+        usage = " ".join(["[SESSION]", *wanted.values()])
+        raise click.UsageError(f"the arguments are {usage}", ctx=click.get_current_context())
+    return session, dict(zip(wanted, rest, strict=True))
+
+
+def _obey(action: Action, words: tuple[str, ...], *, trusts: bool = False, **values: Any) -> None:
     """Send the command and print what follows."""
-    command = _command(action, **values)
+    session, named = _named(action, words)
+    command = _command(action, **(values | named))
     opened = open_session(session)
     home, name = opened
     if command.opens:
@@ -107,7 +120,7 @@ def _obey(action: Action, session: str, *, trusts: bool = False, **values: Any) 
             # Another person may have forked since.
             done += f": {next(key for key, fork in opened.state.forks.items() if fork.seq == number)}"
         case "pause":
-            done += f"; end the pause with: wavedeck unpause {name} {about}".rstrip()
+            done += f"; end the pause with: wavedeck steer unpause {name} {about}".rstrip()
         case "stop":
             done += f"; go on with: wavedeck resume {name}"
         case _:
@@ -123,7 +136,7 @@ def _command(
     gpu: str | None = None,
     text: str = "",
     all_gpus: bool = False,
-    file: Path | None = None,
+    file: str = "",
     iterations: int | None = None,
     **fields: Any,
 ) -> PersonCommand:
@@ -135,8 +148,8 @@ def _command(
         gpu = None
     if not math.isfinite(fields.get("budget_usd", 0.0)):
         raise Complaint("--budget-usd must be a number of US dollars above 0, such as 2.50")
-    if file is not None:
-        fields["source"] = read_kernel(file, "the file")
+    if file:
+        fields["source"] = read_kernel(Path(file), "the file")
     instances = (instance,) if instance else ()
     order = Order(action.name, instances, attempt, gpu or "", text if iterations is None else str(iterations))
     [command] = order.commands(**fields)
@@ -165,3 +178,13 @@ def _replaced(kernel: AcceptedKernel | None, session: str, attempt: str) -> str:
     if kernel is None or (kernel.session, kernel.attempt) == (session, attempt):
         return ""
     return f"; it replaces {kernel.attempt}{'' if kernel.session == session else f' of {kernel.session}'}"
+
+
+steer_command = click.Group(
+    "steer",
+    commands={
+        name: command_of(action) for name, action in ACTIONS.items() if action.shell == f"steer {name}"
+    },
+    help=f"{ACTIONS['steer'].does}\n\n"
+    "SESSION may be left out if exactly one session runs, or if only one exists.",
+)

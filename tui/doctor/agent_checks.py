@@ -96,7 +96,7 @@ def finding(
     described = partial(described_version, done.stdout)
     use = f"{path}; wavedeck run --agent {name}"
     if not preset.has_mcp:
-        return ok(name, described("sends kernels by wavedeck propose, without MCP"), use)
+        return ok(name, described("sends kernels by wavedeck mcp call eval, without MCP"), use)
     if program not in LISTS:
         return ok(name, described(f"MCP not checked: no command of {program} connects without a model"), use)
     if served is None:

@@ -99,10 +99,10 @@ def test_no_engine_starts_for_a_session_of_a_stranger(
     "command",
     [
         ["resume", stored.FIRST],
-        ["extend", stored.SECOND, "--iterations", "2"],
-        ["fork", stored.SECOND, "softmax#1/1"],
-        ["edit", stored.SECOND, "softmax#1/1", __file__],
-        ["measure", stored.SECOND, "softmax#1/1"],
+        ["steer", "extend", stored.SECOND, "--iterations", "2"],
+        ["steer", "fork", stored.SECOND, "softmax#1/1"],
+        ["steer", "edit", stored.SECOND, "softmax#1/1", __file__],
+        ["steer", "measure", stored.SECOND, "softmax#1/1"],
         ["profile", stored.SECOND, "softmax#1/1"],
     ],
 )
@@ -115,12 +115,13 @@ def test_commands_refuse_without_a_terminal_and_record_nothing(
 ) -> None:
     monkeypatch.setenv("WAVEDECK_HOME", str(home.root))
     by_fetch(home, sender)
-    before = journal_of(home, command[1]).events
+    session = next(word for word in command if word in (stored.FIRST, stored.SECOND))
+    before = journal_of(home, session).events
     done = Shell(capsys)(*command)
     assert done.code == 2
     assert "came from another home" in one_line(done)
     assert "--trust-session" in one_line(done)
-    assert journal_of(home, command[1]).events == before
+    assert journal_of(home, session).events == before
 
 
 def test_trust_holds_until_somebody_else_continues_the_session(home: Home, sender: Home) -> None:

@@ -18,7 +18,7 @@ def propose(source, note):
     Path("kernel.py").write_text(source, encoding="utf-8")
     session = os.environ.get("SESSION", "here")
     done = subprocess.run(
-        ["wavedeck", "propose", session, "kernel.py", "--note", note], stdout=subprocess.PIPE
+        ["wavedeck", "mcp", "call", "eval", session, "kernel.py", "--note", note], stdout=subprocess.PIPE
     )
     return json.loads(done.stdout)["verdict"] if done.stdout else f"refused ({done.returncode})"
 

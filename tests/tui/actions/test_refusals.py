@@ -96,7 +96,8 @@ def test_refusal_has_the_same_words_on_every_surface(
     refusal = order.refusal(state)
     assert part in refusal
     name, *arguments = words or line.split()
-    done = shell(*name.split(), stored.FIRST, *arguments)
+    command = ACTIONS[name].shell if name in ACTIONS else name
+    done = shell(*command.split(), stored.FIRST, *arguments)
     assert (done.code, one_line(done)) == (2, f"wavedeck: {refusal}")
     assert asyncio.run(answers(state, [fields])) == [{"ok": False, "error": refusal}]
     if ACTIONS[order.name].key and order.target in (INSTANCE, ATTEMPT):

@@ -43,7 +43,7 @@ def test_attempt_that_is_not_stored_has_no_line(home: Home) -> None:
 def test_chosen_case_runs_alone_and_is_no_verdict_about_the_task() -> None:
     task = load_task("vector_add")
     case = task.open_cases[-1].name
-    arguments = ("eval", "-", "--task", "vector_add", "--device", "cpu", "--seed", "3", "--case", case)
+    arguments = ("eval", "-", "--task", "vector_add", "--devices", "cpu", "--seed", "3", "--case", case)
     done = run_script(*arguments, "--json", stdin=baseline_source(task))
     assert done.code == ExitCode.DONE
     evaluation = json.loads(done.out)

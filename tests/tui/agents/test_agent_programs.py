@@ -116,7 +116,7 @@ def test_an_agent_is_run_and_its_words_are_shown_without_keys_and_reach_no_termi
     out = Path("out")
     shell("export", session, str(out / "export"))
     shell("report", session, "-o", str(out / "report.html"))
-    shell("dataset", session, "--format", "winners", "-o", str(out / "winners"))
+    shell("sessions", "dataset", session, "--format", "winners", "-o", str(out / "winners"))
     subprocess.run(["git", "init", "-q", "--bare", "pushed.git"], check=True)
     shell("sessions", "push", "pushed.git", session)
     written = [

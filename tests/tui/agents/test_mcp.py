@@ -456,14 +456,14 @@ def test_an_agent_without_mcp_proposes_by_command(home: Home, shell: Shell) -> N
     session = done.out.strip()
     kernel = Path("kernel.py")
     kernel.write_text(WRONG)
-    wrong = shell("propose", session, str(kernel), "--note", "Subtract.")
+    wrong = shell("mcp", "call", "eval", session, str(kernel), "--note", "Subtract.")
     assert (wrong.code, json.loads(wrong.out)["verdict"]) == (1, "wrong")
-    shell("hint", session, "vector_add#1", "Add instead.")
+    shell("steer", "hint", session, "vector_add#1", "Add instead.")
     kernel.write_text(RIGHT)
-    right = shell("propose", session, str(kernel))
+    right = shell("mcp", "call", "eval", session, str(kernel))
     answer = json.loads(right.out)
     assert (right.code, answer["verdict"], answer["evaluations_left"]) == (0, "correct", 0)
     assert answer["person"] == ['a person gives a hint: "Add instead."']
     until_left(home, session)
-    assert shell("propose", session, str(kernel)).code == 2
+    assert shell("mcp", "call", "eval", session, str(kernel)).code == 2
     assert [attempt.origin for attempt in fold(events_of(home, session)).attempts()] == [Origin.AGENT] * 2

@@ -24,7 +24,7 @@ from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
-from tui.commands.watch import cockpit as command
+from tui.commands.look import cockpit as command
 
 Opened = tuple[Pilot[ExitNote], Cockpit]
 ACCEPT = Order("accept", attempt="softmax#1/2", text="fine")

@@ -15,14 +15,16 @@ from engine.plan.request import RunPlan
 from engine.plan.settings import SETTINGS
 from harness import Verdict
 from sessions import Home, Store, fold
+from sessions import events as ev
 from sessions.catalog import journal_of
 from sessions.settings import MethodOptions
 from tests.support.command_line import ROOT, Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tui.actions.run_plan import model_of
 from tui.cli import COMMANDS, wavedeck
+from tui.commands.former import FORMER
+from tui.commands.look.show import complete_words
 from tui.commands.options import complete_sessions
-from tui.commands.watch.show import complete_words
 from tui.diagnostics import ExitCode
 from tui.doctor import examination
 from tui.doctor.doctor_findings import State
@@ -31,11 +33,31 @@ from tui.doctor.doctor_findings import State
 def test_version_is_printed_and_help_lists_the_commands_in_groups_on_one_line_each(shell: Shell) -> None:
     assert shell("--version").out.startswith("wavedeck")
     lines = shell("--help").out.splitlines()
-    assert [line for line in lines if line in ("Run:", "Watch:", "Decide:", "Steer:", "Keep:")] == [
-        "Run:", "Watch:", "Decide:", "Steer:", "Keep:",
+    assert [line for line in lines if line in ("Work:", "Look:", "Decide:", "Steer:", "Keep:", "Serve:")] == [
+        "Work:", "Look:", "Decide:", "Steer:", "Keep:", "Serve:",
     ]  # fmt: skip
     for name, action in COMMANDS.items():
         assert f"  {name:<8}  {action.does}" in lines
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_former_name_runs_the_new_command_and_names_it(shell: Shell, name: str) -> None:
+    command, _, option = name.partition(" ")
+    further = ["references"] if command == "suites" else []
+    done = shell(command, *further, *([f"{option}=x"] if option else []), "--help")
+    assert done.code == 0
+    assert done.err.startswith(f"wavedeck: `wavedeck {name}` is now `wavedeck {FORMER[name].now}")
+    assert done.out == shell(*FORMER[name].now.split(), *further, "--help").out
+    assert f"{option} " not in done.out if option else f"\n  {command} " not in shell("--help").out
+
+
+def test_options_of_former_names_get_their_new_names(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    done = shell("wait", stored.FIRST, "--for", "end")
+    assert (done.code, done.err.splitlines()[-1]) == (0, f"wavedeck: {stored.FIRST} finished")
+    assert shell("best", "--json").out == shell("report", "--best", "--format", "json").out == "[]\n"
+    judged = shell("eval", "--suite", "starter", "--predictions=p.jsonl", "--device", "cpu")
+    assert judged.err.splitlines()[-1].startswith("wavedeck: starter: no public benchmark has this name")
 
 
 def test_page_of_commands_documents_every_command() -> None:
@@ -138,8 +160,29 @@ def test_attempt_is_shown_as_verdict_kernel_changes_or_prompt(shell: Shell, home
     [message] = state.attempt("softmax#1/1").calls[0].messages
     prompt = shell("show", "softmax#1/1", "--prompt").out
     assert prompt == f"=== {message.role}\n{message.content}\n"
+    assert shell("show", "latest:softmax#1/1", "--prompt").out == prompt
+    call = state.attempt("softmax#1/1").calls[0]
+    assert shell("show", "softmax#1/1", "--reply").out == f"{call.text}\n"
+    assert "has no reasoning" in one_line(shell("show", "softmax#1/1", "--reasoning"))
     assert "no attempt 'softmax#1/9'" in one_line(shell("show", "softmax#1/9"))
     assert "exclude each other" in one_line(shell("show", "softmax#1/1", "--source", "--prompt"))
+
+
+def test_reasoning_of_a_running_call_and_output_of_an_agent_are_shown(shell: Shell, home: Home) -> None:
+    with stored.begin(home) as recorder:
+        recorder.record(ev.AttemptStarted(attempt="softmax#1/1", origin=ev.Origin.FRESH))
+        for number in (1, 2):
+            call = f"softmax#1/1/generator/{number}"
+            started = ev.CallStarted(
+                call=call, attempt="softmax#1/1", role=ev.Role.GENERATOR, model="m", messages=()
+            )
+            recorder.record(started)
+            recorder.record(ev.ReplyPiece(call=call, kind="reasoning", text=f"Thought {number}.\n"))
+            assert f"Thought {number}." in shell("show", "latest:softmax#1/1", "--reasoning").out
+            served = ev.ServedModel(endpoint=ev.AGENT_PROGRAM)
+            finished = ev.CallFinished(call=call, text="", reasoning=f"Thought {number}.\n", served=served)
+            recorder.record(finished)
+    assert shell("show", "softmax#1/1", "--reply").out.splitlines()[:2] == ["Thought 1.", "Thought 2."]
 
 
 def test_session_whose_prompts_showed_the_reference_says_so_everywhere(shell: Shell, home: Home) -> None:
@@ -230,7 +273,7 @@ def test_impossible_command_is_a_one_line_error(shell: Shell, home: Home) -> Non
         (("undo", stored.FIRST, "softmax#1/2"), "softmax#1/2"),
         (("attach", stored.FIRST), f"session {stored.FIRST} is not running; see it with `wavedeck replay"),
         (("attach",), "no session is running; start one with `wavedeck run`"),
-        (("record", stored.FIRST, "Bad Name"), "'Bad Name' cannot name a recording"),
+        (("sessions", "record", stored.FIRST, "Bad Name"), "'Bad Name' cannot name a recording"),
     ):
         done = shell(*arguments)
         assert done.code == ExitCode.USAGE, arguments
@@ -257,15 +300,15 @@ def test_delete_removes_finished_sessions_only(
 
 def test_finished_session_can_be_recorded(shell: Shell, home: Home) -> None:
     stored.finished(home)
-    done = shell("record", stored.FIRST, "mine")
+    done = shell("sessions", "record", stored.FIRST, "mine")
     assert done.code == 0
     assert "wavedeck run --model recorded:mine" in one_line(done)
     assert (home.recordings / "mine" / "recording.toml").is_file()
-    again = shell("record", stored.FIRST, "mine")
+    again = shell("sessions", "record", stored.FIRST, "mine")
     assert again.code == ExitCode.USAGE
     assert "recording mine already exists" in one_line(again)
     assert "resume it to its end first" in one_line(
-        shell("record", stored.stopped(home, stored.SECOND), "other")
+        shell("sessions", "record", stored.stopped(home, stored.SECOND), "other")
     )
 
 

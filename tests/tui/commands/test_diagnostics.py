@@ -155,7 +155,7 @@ def test_journal_that_is_a_folder_is_named_by_every_reader(shell: Shell, home: H
     for arguments in (
         ("replay", stored.FIRST),
         ("report", stored.FIRST),
-        ("fork", stored.FIRST, "softmax#1/1"),
+        ("steer", "fork", stored.FIRST, "softmax#1/1"),
     ):
         done = shell(*arguments)
         assert done.code == ExitCode.FAILED

@@ -25,9 +25,9 @@ def narrated(events: list[AnyEvent]) -> list[str]:
 
 def test_command_to_a_stopped_session_is_kept_for_its_resume(shell: Shell, home: Home) -> None:
     stored.stopped(home)
-    assert shell("hint", stored.FIRST, "softmax#1", "Use wide loads.").code == 0
-    assert shell("pause", stored.FIRST).code == 0
-    assert shell("retire", stored.FIRST, "softmax#1").code == 0
+    assert shell("steer", "hint", stored.FIRST, "softmax#1", "Use wide loads.").code == 0
+    assert shell("steer", "pause", stored.FIRST).code == 0
+    assert shell("steer", "retire", stored.FIRST, "softmax#1").code == 0
     events = journal_of(home, stored.FIRST).events
     state = fold(events)
     assert state.commands[-1].text == "Use wide loads."
@@ -48,7 +48,7 @@ def test_each_person_is_told_the_instance_of_their_own_fork(
         return first.seq
 
     monkeypatch.setattr("tui.commands.steer.give", give)
-    done = shell("fork", stored.FIRST, "softmax#1/1")
+    done = shell("steer", "fork", stored.FIRST, "softmax#1/1")
     forks = list(fold(journal_of(home, stored.FIRST).events).forks)
     assert f": {forks[0]};" in done.err
     assert forks[1] not in done.err
@@ -66,12 +66,11 @@ def test_impossible_command_is_refused_in_one_line(shell: Shell, home: Home) -> 
     stored.stopped(home)
     for arguments, words in (
         (("stop", stored.FIRST), "not running"),
-        (("unpause", stored.FIRST), "the session is not paused"),
-        (("pause", stored.FIRST, "softmax#7"), "nearest: softmax#1"),
-        (("stop", stored.FIRST, "softmax#1"), "unexpected extra argument"),
+        (("steer", "unpause", stored.FIRST), "the session is not paused"),
+        (("steer", "pause", stored.FIRST, "softmax#7"), "nearest: softmax#1"),
         (("go", stored.FIRST), "no such command 'go'"),
         (("gpu", stored.FIRST, "0", "lend"), "the session has no GPU"),
-        (("extend", stored.FIRST, "--budget-usd", "nan"), "must be a number of US dollars"),
+        (("steer", "extend", stored.FIRST, "--budget-usd", "nan"), "must be a number of US dollars"),
     ):
         done = shell(*arguments)
         assert done.code != 0, arguments
@@ -80,7 +79,7 @@ def test_impossible_command_is_refused_in_one_line(shell: Shell, home: Home) -> 
 
 def test_finished_session_refuses_and_stays_finished(shell: Shell, home: Home) -> None:
     stored.finished(home)
-    assert "is finished" in one_line(shell("pause", stored.FIRST))
+    assert "is finished" in one_line(shell("steer", "pause", stored.FIRST))
     assert fold(journal_of(home, stored.FIRST).events).finished
     assert home.files(stored.FIRST).stored
 
@@ -96,7 +95,7 @@ def test_waiting_attempt_is_printed_with_the_command_that_decides(home: Home) ->
 
 def test_file_of_an_edit_must_be_readable(shell: Shell, home: Home) -> None:
     stored.finished(home)
-    done = shell("edit", stored.FIRST, "softmax#1/2", "gone.py")
+    done = shell("steer", "edit", stored.FIRST, "softmax#1/2", "gone.py")
     assert "gone.py cannot be read" in one_line(done)
     assert fold(journal_of(home, stored.FIRST).events).finished
 
@@ -122,3 +121,34 @@ def test_title_must_be_one_short_line(shell: Shell, home: Home) -> None:
     assert "write it as one line" in one_line(shell("sessions", "title", stored.FIRST, "a\nb"))
     assert "shorten it to 80" in one_line(shell("sessions", "title", stored.FIRST, "a" * 81))
     assert "--title: the title has 81 characters" in shell("run", "--title", "a" * 81, "--detach").err
+
+
+def test_session_may_be_left_out_if_it_is_the_only_one(shell: Shell, home: Home) -> None:
+    assert "no sessions yet" in one_line(shell("steer", "pause"))
+    stored.stopped(home, stored.FIRST)
+    assert shell("steer", "pause").code == 0
+    assert shell("steer", "hint", "softmax#1", "Use: wide loads.").code == 0
+    assert shell("steer", "unpause").code == 0
+    stored.stopped(home, stored.SECOND)
+    assert f"2 sessions exist; name one, or latest for {stored.SECOND}" in one_line(
+        shell("steer", "retire", "softmax#1")
+    )
+    assert shell("steer", "pause", "latest:softmax#1").code == 0
+    assert shell("steer", "ban", "latest:softmax#1/1").code == 0
+    first, second = (fold(journal_of(home, name).events) for name in (stored.FIRST, stored.SECOND))
+    assert (first.commands[-1].text, first.on_hold) == ("Use: wide loads.", set())
+    assert (second.commands[-1].attempt, second.on_hold) == ("softmax#1/1", {"softmax#1"})
+
+
+def test_missing_or_further_words_are_wrong_usage(shell: Shell, home: Home) -> None:
+    stored.stopped(home)
+    for arguments, usage in (
+        (("steer", "retire"), "[SESSION] INSTANCE"),
+        (("steer", "pause", stored.FIRST, "softmax#1", "softmax#2"), "[SESSION] [INSTANCE]"),
+        (("steer", "edit", "softmax#1/1"), "[SESSION] ATTEMPT FILE"),
+        (("gpu", "0", "borrow"), "[SESSION] GPU lend|return"),
+        (("stop", stored.FIRST, "softmax#1"), "[SESSION]"),
+    ):
+        done = shell(*arguments)
+        assert done.code == 2, arguments
+        assert f"{usage}; see wavedeck {arguments[0]}" in one_line(done)

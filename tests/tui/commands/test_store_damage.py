@@ -73,7 +73,7 @@ def test_session_without_its_summary_is_damaged_and_the_others_are_listed(shell:
     states = [(info.name, info.state) for info in list_sessions(home)]
     assert states == [(stored.SECOND, "stopped"), (stored.FIRST, "damaged")]
     assert SessionList(home).read() == list_sessions(home)
-    assert shell("best").code == ExitCode.DONE
+    assert shell("report", "--best").code == ExitCode.DONE
     assert shell("sessions", "show", stored.FIRST).code == ExitCode.DONE, "its journal can be read"
 
 
@@ -95,7 +95,7 @@ def test_session_whose_journal_is_a_folder_is_damaged(shell: Shell, home: Home) 
     assert [info.state for info in list_sessions(home)] == ["stopped", "damaged"]
     assert SessionList(home).read() == list_sessions(home)
     assert "cannot be read (it is no regular file)" in one_line(shell("sessions"))
-    assert shell("best").code == ExitCode.DONE
+    assert shell("report", "--best").code == ExitCode.DONE
     shown = shell("replay", stored.FIRST)
     assert shown.code == ExitCode.FAILED
     assert "cannot be read (it is no regular file)" in one_line(shown)
@@ -111,8 +111,8 @@ def test_damaged_head_is_named_with_its_repair(shell: Shell, home: Home) -> None
         head.unlink()
         if content is not None:
             head.write_bytes(content)
-        for command in ("sessions", "best"):
-            done = shell(command)
+        for command in (("sessions",), ("report", "--best")):
+            done = shell(*command)
             assert done.code == ExitCode.FAILED
             assert str(head) in one_line(done)
             assert "remove" not in done.err
@@ -164,7 +164,7 @@ def test_cockpit_lists_a_damaged_session_with_what_to_do(home: Home) -> None:
     assert "wavedeck doctor --repair" in "".join(span.text for span in about_line(damaged))
 
 
-@pytest.mark.parametrize("command", [(), ("status",), ("sessions",), ("best",)])
+@pytest.mark.parametrize("command", [(), ("status",), ("sessions",), ("report", "--best")])
 def test_home_that_is_a_file_is_an_error(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:

@@ -237,7 +237,7 @@ async def test_each_gpu_is_repeated_on_its_own(home: Home) -> None:
 
 
 def test_command_needs_a_gpu(shell: Shell) -> None:
-    done = shell("doctor", "--verify-gpu", "--device", "cpu")
+    done = shell("doctor", "--verify-gpu", "--devices", "cpu")
     assert done.code == 2
     assert "found no GPU to verify" in done.err
 

@@ -45,9 +45,9 @@ from tui.cockpit.screens.latency.timings import timings_of
 from tui.cockpit.screens.report import report_view
 from tui.cockpit.screens.review.evidence import evidence, evidence_title
 from tui.commands.keep.sessions import USAGE, attempt_row, model_usage
-from tui.commands.watch.best import FIELDS as BEST_FIELDS
-from tui.commands.watch.show import verdict_lines
-from tui.commands.watch.status import FIELDS as STATUS_FIELDS
+from tui.commands.look.best import FIELDS as BEST_FIELDS
+from tui.commands.look.show import verdict_lines
+from tui.commands.look.status import FIELDS as STATUS_FIELDS
 from tui.facts.attempt import gain_words
 from tui.facts.attention import attention
 from tui.facts.doing import doing

@@ -15,7 +15,7 @@ from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
 from tui.cockpit.screens.review.evidence import evidence
-from tui.commands.watch.show import verdict_lines
+from tui.commands.look.show import verdict_lines
 from tui.facts.evaluation.page import evaluation_tables
 from tui.print.plain import tables_text
 

@@ -17,7 +17,7 @@ from sessions.settings import MethodOptions
 from tests.support.command_line import Shell, one_line
 from tests.support.programs import python
 from tests.support.sessions import stored_sessions as stored
-from tui.commands.watch import report
+from tui.commands.look import report
 from tui.diagnostics import ExitCode
 from tui.facts.report.document import rows_document
 from tui.facts.report.tables import RowSet
@@ -108,7 +108,7 @@ def test_a_format_that_needs_the_extra_says_how_to_get_it(
 
 def test_text_of_one_session_loads_no_library_of_the_extra(two: tuple[str, str]) -> None:
     hidden = "import sys\nfor name in ('pandas', 'matplotlib', 'scipy'): sys.modules[name] = None\n"
-    code = f"{hidden}from tui.commands.watch import report\nreport.find_spec = lambda name: None\n"
+    code = f"{hidden}from tui.commands.look import report\nreport.find_spec = lambda name: None\n"
     assert "Winners" in python(f"{code}report.report_command(['{two[0]}'], standalone_mode=False)")
 
 

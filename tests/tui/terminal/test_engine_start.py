@@ -17,7 +17,7 @@ from tui.diagnostics import ExitCode
 pytestmark = pytest.mark.judge
 RUN = """
 import engine.process.launch, sys
-import tui.commands.watch.cockpit
+import tui.commands.look.cockpit
 from tui.cli import main
 engine.process.launch.ENGINE = "held_engine"
 {before}
@@ -33,7 +33,7 @@ STARTS = 'runpy.run_module("tests.support.engine.judgeless_engine", run_name="__
 FAILS = 'sys.exit("the engine has no disk")'
 INTERRUPTED = """
 def run_cockpit(**options): raise KeyboardInterrupt
-tui.commands.watch.cockpit.run_cockpit = run_cockpit
+tui.commands.look.cockpit.run_cockpit = run_cockpit
 """
 WAITS = b"starting the engine"
 

@@ -247,7 +247,7 @@ class Commander:
             with self._host.app.suspend():
                 source = edited(before or "", os.environ)
         except SuspendNotSupported:
-            self._host.refuse("edit", "no editor can be opened from here; use: wavedeck edit")
+            self._host.refuse("edit", "no editor can be opened from here; use: wavedeck steer edit")
         except NotEdited as error:
             self._host.refuse("edit", str(error))
         else:

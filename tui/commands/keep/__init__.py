@@ -1,1 +1,1 @@
-"""Commands about what is kept: sessions, suites, recordings, this machine."""
+"""Commands about what is kept: sessions and kernels."""

@@ -1,4 +1,4 @@
-"""`wavedeck dataset`: rows for training out of sessions, and the winners as importable kernels."""
+"""`wavedeck sessions dataset`: rows for training out of sessions, and the winners as importable kernels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tui.print.plain import emit_line
 WINNERS = "winners"
 
 
-@click.command(name="dataset")
+@click.command("dataset")
 @click.argument("sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=complete_sessions)
 @click.option(
     "--format",
@@ -75,7 +75,7 @@ def dataset_command(sessions: tuple[str, ...], *, form: str, out: Path | None, a
         for number, line in enumerate(lines, start=1):  # noqa: B007  # the number of rows after the loop
             emit_line(line)
         if not number:
-            say("0 rows; what makes a row: wavedeck dataset --help")
+            say("0 rows; what makes a row: wavedeck sessions dataset --help")
     else:
         written = [*lines]
         write_document(out, b"".join(line + b"\n" for line in written), "the data")

@@ -1,4 +1,4 @@
-"""`wavedeck record`: make a recording from finished sessions."""
+"""`wavedeck sessions record`: make a recording from finished sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, say
 
 
-@click.command(name="record")
+@click.command("record")
 @click.argument(
     "sessions", nargs=-1, required=True, metavar="SESSION|STUDY...", shell_complete=complete_sessions
 )

@@ -1,4 +1,4 @@
-"""`wavedeck sessions`: list, show, title, delete, push and fetch sessions."""
+"""`wavedeck sessions`: list, show, title, delete, push, fetch and record sessions."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, moment, money, next_command
 from tui.print.plain import emit, emit_json, interactive, listing
 from tui.print.summary import next_line, outcomes, summary
+
+from .dataset import dataset_command
+from .record import record_command
 
 QUIET_S = 1.0
 """Seconds before the first line of progress, and between two lines."""
@@ -93,13 +96,13 @@ def result_words(verb: str, shared: SharedSessions, owner: str) -> str:
 @json_option
 @click.pass_context
 def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
-    """List, show, title, push, fetch and delete sessions."""
+    """List, show, title, push, fetch, delete and record sessions, and write their data."""
     if ctx.invoked_subcommand is None:
         print_list(as_json=as_json)
 
 
-sessions_command.add_command(push_command)
-sessions_command.add_command(fetch_command)
+for command in (push_command, fetch_command, record_command, dataset_command):
+    sessions_command.add_command(command)
 
 
 @sessions_command.command("list")
@@ -187,7 +190,7 @@ INSTANCES: tuple[Field[InstanceState], ...] = (
 @sessions_command.command("show")
 @session_argument
 @json_option
-def show_command(session: str, *, as_json: bool) -> None:
+def show_command(session: str | None, *, as_json: bool) -> None:
     """Show one session: how it was started, and its results for each task and instance."""
     opened = open_session(session)
     name = opened.name
@@ -288,7 +291,7 @@ def skipped_words(lines: int) -> str:
 
 
 @sessions_command.command("title")
-@session_argument
+@click.argument("session", shell_complete=complete_sessions)
 @click.argument("text")
 def title_command(session: str, text: str) -> None:
     """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
@@ -298,8 +301,8 @@ def title_command(session: str, text: str) -> None:
 
 
 @sessions_command.command("delete")
-@session_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.argument("session", shell_complete=complete_sessions)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def delete_command(session: str, *, yes: bool) -> None:
     """Delete a session that is not running, with all its attempts. Accepted kernels stay."""
     home, name = open_session(session)

@@ -1,4 +1,4 @@
-"""`wavedeck dataset`: rows on standard output or in a file, and winners as importable modules with their evidence."""
+"""`wavedeck sessions dataset`: rows on standard output or in a file, and winners as importable modules with their evidence."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.support.sessions import stored_sessions as stored
 @pytest.mark.parametrize("kind", ["pairs", "transitions"])
 def test_rows_are_json_lines(home: Home, shell: Shell, kind: str) -> None:
     session = stored.finished(home)
-    (line,) = shell("dataset", session, "--format", kind).out.splitlines()
+    (line,) = shell("sessions", "dataset", session, "--format", kind).out.splitlines()
     row = json.loads(line)
     assert (row["kind"], row["task_license"]) == ("exe_fail_to_pass", "Apache-2.0")
     assert row["before"]["error"] == "output out differs in 12 % of its elements\nkernel.py:4 kernel"
     assert (row["before_code"], row["after_code"]) == (stored.SLOW, stored.FAST)
-    assert shell("dataset", session, "--format", kind, "-o", "rows.jsonl").err.endswith(
+    assert shell("sessions", "dataset", session, "--format", kind, "-o", "rows.jsonl").err.endswith(
         "1 row in rows.jsonl\n"
     )
     assert Path("rows.jsonl").read_text() == line + "\n"
@@ -30,7 +30,10 @@ def test_messages_are_the_conversation_of_each_attempt_and_one_is_the_winner(
     home: Home, shell: Shell
 ) -> None:
     sessions = [stored.finished(home), stored.finished(home, stored.SECOND)]
-    rows = [json.loads(line) for line in shell("dataset", *sessions, "--format", "messages").out.splitlines()]
+    rows = [
+        json.loads(line)
+        for line in shell("sessions", "dataset", *sessions, "--format", "messages").out.splitlines()
+    ]
     assert [(row["session"], row["attempt"], row["verdict"]) for row in rows] == [
         (session, f"softmax#1/{number}", verdict)
         for session in sessions
@@ -51,16 +54,16 @@ def test_tasks_whose_licence_restricts_training_are_left_out_unless_asked_for(
     licences = {"starter": "LicenseRef-Researcher-Reciprocity"}
     monkeypatch.setattr("tui.commands.keep.dataset.suite_licences", lambda _: licences)
     session = stored.finished(home)
-    done = shell("dataset", session, "--format", kind, "-o", "rows.jsonl")
+    done = shell("sessions", "dataset", session, "--format", kind, "-o", "rows.jsonl")
     assert Path("rows.jsonl").read_text() == ""
     assert "1 task left out, because the licence of its suite restricts training" in done.err
     assert "--any-licence" in done.err
-    assert shell("dataset", session, "--format", kind, "--any-licence").out
+    assert shell("sessions", "dataset", session, "--format", kind, "--any-licence").out
 
 
 def test_winners_are_one_module_a_task_with_a_readme(home: Home, shell: Shell) -> None:
     sessions = [stored.finished(home), stored.finished(home, stored.SECOND)]
-    command = ("dataset", *sessions, "--format", "winners", "-o", "won")
+    command = ("sessions", "dataset", *sessions, "--format", "winners", "-o", "won")
     assert shell(*command).code == 0
     names = sorted(file.name for file in Path("won").iterdir())
     assert names == ["README.md", "__init__.py", "softmax_kernel.py"]
@@ -73,14 +76,14 @@ def test_winners_are_one_module_a_task_with_a_readme(home: Home, shell: Shell) -
 
 
 def test_session_without_a_right_kernel_has_no_winners(home: Home, shell: Shell) -> None:
-    refusal = one_line(shell("dataset", stored.stopped(home), "--format", "winners", "-o", "won"))
+    refusal = one_line(shell("sessions", "dataset", stored.stopped(home), "--format", "winners", "-o", "won"))
     assert "no correct kernel" in refusal
     assert not Path("won").exists()
 
 
 def test_no_row_and_no_folder_are_one_line(home: Home, shell: Shell) -> None:
     session = stored.stopped(home)
-    done = shell("dataset", session)
+    done = shell("sessions", "dataset", session)
     assert not done.out
-    assert one_line(done).endswith("0 rows; what makes a row: wavedeck dataset --help")
-    assert "-o FOLDER" in one_line(shell("dataset", session, "--format", "winners"))
+    assert one_line(done).endswith("0 rows; what makes a row: wavedeck sessions dataset --help")
+    assert "-o FOLDER" in one_line(shell("sessions", "dataset", session, "--format", "winners"))

@@ -1,0 +1,47 @@
+"""`wavedeck replay`: show a past session again."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from sessions import fold
+from sessions.catalog import LATEST
+from tui.commands.keep.sessions import skipped_words
+from tui.commands.opening import open_session
+from tui.commands.options import complete_sessions
+from tui.diagnostics import ExitCode, say
+from tui.print.narrate import log
+from tui.print.plain import emit, interactive
+from tui.print.summary import summary
+
+
+@click.command(name="replay")
+@click.argument("session", default=LATEST, shell_complete=complete_sessions)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.5, 100),
+    default=10.0,
+    metavar="X",
+    help="Speed: X times as fast as the session. [10]",
+)
+def replay_command(session: str, *, speed: float) -> ExitCode:
+    """Replay SESSION (by default the latest) on the same screens, from the store. Nothing is written and no model is called.
+
+    Without a terminal: print the whole session as text, attempt by attempt, with sources, changes and verdicts.
+    """
+    opened = open_session(session)
+    if interactive(os.environ):
+        from tui.commands.look.cockpit import open_cockpit
+
+        return open_cockpit(os.environ, session=opened.name, mode="replay", readonly=True, speed=speed)
+    journal = opened.journal
+    if journal.skipped:
+        say(skipped_words(len(journal.skipped)))
+    state = fold(journal.events)
+    for line in log(state):
+        emit(line)
+    emit("")
+    emit(summary(state))
+    return ExitCode.DONE

@@ -1,0 +1,1 @@
+"""Commands for agents of other makers, and about this machine."""

@@ -1,0 +1,238 @@
+"""`wavedeck suites`: list and add suites of tasks; judge references of public benchmarks, and predictions for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sessions.home import home_from
+from suites import Task, add_suite, find_public_task, load_suite, public_suite_names, suite_names
+from suites.public.instructions import InstructionChoice
+from suites.public.task import SuiteKind
+from suites.registry import clones_of
+from tui.commands.options import device_option, json_option, setting_options, targets_option
+from tui.diagnostics import ExitCode, say
+from tui.facts.tables import Column, Field, Number
+from tui.print.plain import emit, emit_json, listing
+
+from .public_suites import CLONES, list_public, public_entry, public_suite
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group(name="suites", invoke_without_command=True)
+@json_option
+@click.pass_context
+def suites_command(ctx: click.Context, *, as_json: bool) -> None:
+    """List and add suites of tasks; judge references of public benchmarks, and predictions for them."""
+    if ctx.invoked_subcommand is None:
+        list_all(as_json=as_json)
+
+
+def registry() -> Path:
+    """Return the file with the added suites."""
+    return home_from(os.environ).suites
+
+
+def instruction_option(function: F) -> F:
+    """Add the option `--instruction`."""
+    return click.option(
+        "--instruction",
+        type=click.Choice([choice.value for choice in InstructionChoice]),
+        default=InstructionChoice.COMPLEX.value,
+        show_default=True,
+        help="TritonBench has two instructions for each task.",
+    )(function)
+
+
+@suites_command.command("list")
+@click.argument("name", required=False)
+@instruction_option
+@json_option
+def list_command(name: str | None, *, instruction: str, as_json: bool) -> None:
+    """List the tasks of the suite NAME; without NAME, every task of every suite."""
+    if name is None:
+        list_all(as_json=as_json)
+    elif name in public_suite_names(registry=registry()):
+        list_public(name, registry(), InstructionChoice(instruction), as_json=as_json)
+    else:
+        list_tasks(load_suite(name, registry=registry()), as_json=as_json)
+
+
+def list_all(*, as_json: bool) -> None:
+    """Print the tasks of all suites; clones of public benchmarks have hundreds, so the table has one line for each clone."""
+    tasks = [
+        task for name in suite_names(registry=registry()) for task in load_suite(name, registry=registry())
+    ]
+    clones = public_suite_names(registry=registry())
+    if as_json:
+        public = [public_entry(task) for name in clones for task in public_suite(name, registry()).tasks]
+        emit_json([*(entry(task) for task in tasks), *public])
+        return
+    list_tasks(tasks, as_json=False)
+    if clones:
+        emit("\n" + listing(CLONES, clones_of(registry())))
+
+
+TASKS: tuple[Field[Task], ...] = (
+    Field(Column("task", keep=True), lambda task: task.short_id),
+    Field(Column("suite", keep=True, drop=2), lambda task: task.suite),
+    Field(Number("difficulty"), lambda task: str(task.difficulty)),
+    Field(Number("cases"), lambda task: str(len(task.open_cases))),
+    Field(Column("category", keep=True, drop=1), lambda task: task.category),
+    Field(Column("title", least=30), lambda task: task.title),
+)
+
+
+def list_tasks(tasks: Sequence[Task], *, as_json: bool) -> None:
+    """Print tasks, as JSON or a table."""
+    if as_json:
+        emit_json([entry(task) for task in tasks])
+        return
+    emit(listing(TASKS, tasks))
+
+
+def entry(task: Task) -> dict[str, object]:
+    """Return a task as `--json` lists it."""
+    return {
+        "task": task.id,
+        "suite": task.suite,
+        "name": task.name,
+        "title": task.title,
+        "category": task.category,
+        "difficulty": task.difficulty,
+        "entry_points": [entry_point.signature for entry_point in task.entry_points],
+        "cases": [case.name for case in task.open_cases],
+        "exam_cases": [case.name for case in task.exam_cases],
+        "baseline": task.baseline,
+        "folder": str(task.folder),
+        "package": task.package,
+    }
+
+
+@suites_command.command("add")
+@click.argument("name")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in SuiteKind]),
+    help="Public benchmark of the clone PATH, if it holds several.",
+)
+def add_command(name: str, path: Path, kind: str | None) -> None:
+    """Add a folder of task folders, or a clone of a public benchmark, as the suite NAME; the folder stays where it is."""
+    home_from(os.environ).ensure()
+    clone = add_suite(name, path, registry(), kind=SuiteKind(kind) if kind else None)
+    if clone is None:
+        say(f"suite {name} added; check it with: wavedeck task check {name}")
+        return
+    suite = public_suite(name, registry())
+    unsupported = sum(bool(task.unsupported) for task in suite.tasks)
+    reasons = f", {unsupported} of them cannot be judged" if unsupported else ""
+    say(
+        f"suite {name} added: {clone.kind}, {len(suite.tasks)} tasks{reasons}; list them with: wavedeck suites list {name}"
+    )
+
+
+@suites_command.command("judge")
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--protocol",
+    type=click.Choice(("wavedeck", "original")),
+    default="wavedeck",
+    help="This judge, or the benchmark's own definition of correct. [wavedeck]",
+)
+@click.option("--only", metavar="N|TASK", default="", help="Only the first N predictions, or those for TASK.")
+@click.option("--again", is_flag=True, help="Judge also those that have a result already.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the results in the suite's own format. [in the home folder]",
+)
+@device_option
+@setting_options("targets", "seed", seed="Seed of the inputs; the same seed gives the same verdict. [0]")
+@json_option
+def judge_command(
+    name: str,
+    file: Path,
+    *,
+    protocol: str,
+    only: str,
+    again: bool,
+    out: Path | None,
+    device: str | None,
+    targets: str | None,
+    seed: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Judge the kernels that a model wrote for the public benchmark NAME: each prediction of FILE, JSONL or a JSON array.
+
+    Results are kept, so that an interrupted run goes on where it ended. Exit code: 0 if every prediction could be judged,
+    whatever its verdict; 1 if a line was not judged; 3 if the judge failed on some.
+    """
+    from tui.config import load
+
+    from .predictions import PredictionsOptions, judge_predictions  # needs the judge's modules
+
+    flags = {"devices": device, "targets": targets, "seed": seed}
+    settings = load(flags, environ=os.environ, folder=Path.cwd()).settings
+    request = PredictionsOptions(name, file, protocol, only, again, out)
+    return judge_predictions(request, settings, as_json=as_json)
+
+
+@suites_command.command("references")
+@click.argument("name")
+@device_option
+@click.option("--only", type=click.IntRange(min=1), metavar="N", help="Judge only the first N tasks.")
+@click.option(
+    "--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable."
+)
+@click.option("--again", is_flag=True, help="Record and judge also references that have a result already.")
+@targets_option
+@json_option
+def references_command(
+    name: str,
+    *,
+    device: str | None,
+    only: int | None,
+    names: tuple[str, ...],
+    again: bool,
+    targets: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Judge the references of the public benchmark NAME with this judge.
+
+    A Triton reference is judged as a candidate, a PyTorch reference as an oracle. Results are kept, so that an interrupted
+    run goes on where it ended. The exit code is 1 if a reference is wrong, 3 if the judge failed on one.
+    """
+    import asyncio
+
+    from harness.recording.references import Result  # needs the judge's modules, which no listing needs
+    from tui.config import load
+
+    from .references import judge_all, results_table, summary
+
+    settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    tasks = public_suite(name, registry()).tasks
+    if names:
+        prefix = f"{name}/"
+        wanted = {find_public_task(prefix + task.removeprefix(prefix), tasks).id for task in names}
+        tasks = tuple(task for task in tasks if task.id in wanted)
+    results = asyncio.run(
+        judge_all(tasks[:only], registry(), devices=settings.devices, targets=settings.targets, again=again)
+    )
+    if as_json:
+        emit_json(results)
+    elif results:
+        emit(results_table(results) + "\n\n" + summary(results))
+    kinds = {result.result for result in results}
+    if Result.LOST in kinds:
+        say("the judge failed on some; give the same command again to judge them")
+        return ExitCode.FAILED
+    return ExitCode.NO if Result.WRONG in kinds else ExitCode.DONE
