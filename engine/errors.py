@@ -104,5 +104,7 @@ class GaveUp(ModelError):
 class RecordingExhausted(ModelError):
     """The recording has no reply for this call."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__("recording_exhausted", message)
+    def __init__(self) -> None:
+        super().__init__(
+            EndReason.RECORDING_EXHAUSTED, "the recording has no further reply: with a model it would go on"
+        )

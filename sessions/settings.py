@@ -16,7 +16,8 @@ Schema = Annotated[int, msgspec.Meta(ge=0, le=SCHEMA)]
 """A version that this program can read."""
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=250e9)]
 """A time that a calendar has: until the year 9892."""
-Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+MOST_COUNT = 1_000_000
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNT)]
 AGENT = "agent"
 """Method of a session in which an agent that is not Wavedeck's own sends the candidates."""
 ALL_ROLES = "all"

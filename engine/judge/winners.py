@@ -29,15 +29,14 @@ async def examine(bench: Bench, task: Task, key: str) -> None:
     """Examine the instance's best correct attempt; if it fails, the next best, at most `EXAMINED_AT_MOST` attempts.
 
     An exam with a result in the journal is not repeated. The loop ends at the first attempt that passes, or that
-    gets no verdict. Copies of a source that failed are skipped.
+    gets no verdict. Copies of a source that failed are skipped. A decision of a person during an exam counts at once.
     """
-    instance = bench.recorder.state.instances[key]
     failed: list[str | None] = []
-    for attempt in contenders(instance.attempts):
-        if attempt.source in failed:
-            continue
-        if len(failed) == EXAMINED_AT_MOST:
-            break
+    while len(failed) < EXAMINED_AT_MOST:
+        rivals = contenders(bench.recorder.state.instances[key].attempts)
+        attempt = next((attempt for attempt in rivals if attempt.source not in failed), None)
+        if attempt is None:
+            return
         if attempt.exam is None:
             judged_on = attempt.evaluation.device if attempt.evaluation is not None else ""
             judgement = await evaluate_attempt(
@@ -48,9 +47,10 @@ async def examine(bench: Bench, task: Task, key: str) -> None:
                     attempt=attempt.attempt, evaluation=judgement.evaluation, device_s=judgement.device_s
                 )
             )
-        if attempt.confirmation is not Confirmation.NOT_CONFIRMED:
-            break
-        failed.append(attempt.source)
+        elif attempt.confirmation is Confirmation.NOT_CONFIRMED:
+            failed.append(attempt.source)
+        else:
+            return
 
 
 async def spread(bench: Bench, task: Task, key: str) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import FieldInfo
 
-from sessions.settings import MODULES, MOST, MethodOptions
+from sessions.settings import MODULES, MOST, MOST_COUNT, MethodOptions
 
 SUITE = "starter"
 RECORDED = f"recorded:{SUITE}"
@@ -48,12 +48,21 @@ File = Annotated[str, Meta(title="FILE")]
 AnyPath = Annotated[str, Meta(title="PATH")]
 What = Annotated[str, Meta(title="WHAT")]
 Model = Annotated[str, Meta(title="P:NAME")]
-Count = Annotated[int, Meta(ge=1, le=MOST, title="N", description="a whole number, 1 or more")]
-Rounds = Annotated[int, Meta(ge=0, le=MOST, title="N", description="a whole number, 0 or more")]
+Count = Annotated[
+    int, Meta(ge=1, le=MOST_COUNT, title="N", description=f"a whole number from 1 to {MOST_COUNT:,}")
+]
+Rounds = Annotated[
+    int, Meta(ge=0, le=MOST_COUNT, title="N", description=f"a whole number from 0 to {MOST_COUNT:,}")
+]
+Tokens = Annotated[int, Meta(ge=1, le=MOST, title="N", description="a whole number from 1 to 2^63 - 1")]
 Seed = Annotated[int, Meta(ge=0, le=MOST, title="N", description="a whole number from 0 to 2^63 - 1")]
-Dollars = Annotated[float, Meta(gt=0, le=1e9, title="X", description="an amount of US dollars above 0")]
-Seconds = Annotated[float, Meta(gt=0, le=1e9, title="X", description="a number of seconds above 0")]
-Ratio = Annotated[float, Meta(gt=0, le=1e9, title="X", description="a number above 0")]
+Dollars = Annotated[
+    float, Meta(gt=0, le=1e9, title="X", description="an amount of US dollars above 0, at most 1,000,000,000")
+]
+Seconds = Annotated[
+    float, Meta(gt=0, le=1e9, title="X", description="a number of seconds above 0, at most 1,000,000,000")
+]
+Ratio = Annotated[float, Meta(gt=0, le=1e9, title="X", description="a number above 0, at most 1,000,000,000")]
 Names = Annotated[tuple[str, ...], Meta(min_length=1, title="NAMES")]
 Devices = Annotated[Names, Meta(description=f"{COMMAS}, for example idle or 0,1")]
 Targets = Annotated[Names, Meta(description=f"{COMMAS}, for example gfx942,sm_90")]
@@ -171,7 +180,7 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
         Dollars | None, RunSetting("Highest cost of the session (needs prices)", form="most money, $")
     ] = None
     budget_tokens: Annotated[
-        Count | None, RunSetting("Highest number of tokens of the session", form="most tokens")
+        Tokens | None, RunSetting("Highest number of tokens of the session", form="most tokens")
     ] = None
     budget_attempts: Annotated[Count | None, RunSetting("Highest number of attempts of the session")] = None
     budget_device_s: Annotated[

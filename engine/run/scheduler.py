@@ -18,8 +18,17 @@ from engine.run.person import run_until
 from engine.run.shared import Shared
 from harness import HarnessError
 from harness.wire.errors import NoDeviceLeft
-from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice, WinnerMeasured
-from sessions.names import instance_key
+from sessions.events import (
+    DecisionMade,
+    DecisionUndone,
+    EndReason,
+    InstanceFinished,
+    InstanceStarted,
+    MeasureAsked,
+    Notice,
+    WinnerMeasured,
+)
+from sessions.names import instance_key, split_attempt
 from sessions.state.state import EXTENDABLE
 from sessions.store.decidable import find_attempt
 from suites import SuiteError, Task
@@ -49,6 +58,7 @@ async def run_instances(
     """
     jobs: dict[str, asyncio.Task[None]] = {}
     measures: dict[int, asyncio.Task[None]] = {}
+    exams: dict[str, asyncio.Task[None]] = {}
     tasks = list(ready)
 
     async def take(coming: Coroutine[Any, Any, Task | None]) -> None:
@@ -74,6 +84,10 @@ async def run_instances(
                     await asyncio.sleep(0)
             if started:
                 continue  # look again, because the state may have changed
+            for key, (task, _) in _instances(shared, tasks).items():
+                winner = _decided_winner(shared, key)
+                if winner and winner not in exams:
+                    exams[winner] = begin(_examine_decided(shared, task, key), f"exam/{winner}")
             for asked in shared.recorder.state.measures:
                 if asked.seq not in measures:
                     measures[asked.seq] = begin(_measure(shared, tasks, asked), f"measure/{asked.attempt}")
@@ -81,7 +95,7 @@ async def run_instances(
                 if profile.seq not in measures:
                     work = take_asked(shared, tasks, profile)
                     measures[profile.seq] = begin(work, f"profile/{profile.attempt}")
-            if all(job.done() for job in (*jobs.values(), *measures.values(), *arrivals)):
+            if all(job.done() for job in (*jobs.values(), *measures.values(), *exams.values(), *arrivals)):
                 break
             await shared.changes.next()
         shared.changes.closed = True
@@ -109,6 +123,28 @@ def _is_due(shared: Shared, key: str, job: asyncio.Task[None] | None) -> bool:
     if job is None:
         return state is None or state.finished is None or state.curable
     return job.done() and state is not None and state.finished is None
+
+
+def _decided_winner(shared: Shared, key: str) -> str:
+    """Returns the unexamined winner that a person's decisions gave a finished instance; empty if there is none."""
+    instance = shared.recorder.state.instances.get(key)
+    if instance is None or instance.finished is None or instance.curable or shared.plan.options.predictions:
+        return ""
+    best = instance.best_correct
+    if best is None or best.exam is not None:
+        return ""
+    is_decided = any(
+        isinstance(command, DecisionMade | DecisionUndone) and split_attempt(command.attempt).instance == key
+        for command in shared.recorder.state.commands
+    )
+    return best.attempt if is_decided else ""
+
+
+async def _examine_decided(shared: Shared, task: Task, key: str) -> None:
+    """Examine the winner of a finished instance. If the budget or the judge ends the exam, a notice says so."""
+    ending = await _examine(shared, task, key, Ending(EndReason.ITERATIONS))
+    if ending.message:
+        shared.recorder.record(Notice(level="error", message=f"{key}: {ending.message}"))
 
 
 async def _supervise(shared: Shared, method: Method, task: Task, number: int) -> None:
@@ -197,8 +233,8 @@ async def _run(
             raise BudgetSpent(shared.budget.reached)
         await context.abandon_all("a person retired the instance")
         return Ending(EndReason.RETIRED, f"by {shared.recorder.state.retired[context.key]}")
-    except RecordingExhausted as error:
-        return Ending(EndReason.RECORDING_EXHAUSTED, str(error))
+    except RecordingExhausted:
+        return Ending(EndReason.RECORDING_EXHAUSTED)
     except ModelError as error:
         return Ending(EndReason.MODEL_FAILED, f"{error.reason}: {error}")
     except StopRuleMet as stop:

@@ -178,7 +178,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.InstanceFinished():
             instance = _instance(state, instance_key(event.task, event.instance))
             instance.finished, instance.message = event.reason, event.message
-            instance.word = "failed" if instance.curable else "done"
+            instance.word = _resting_word(instance)
             if event.reason == ev.EndReason.SUBMITTED:
                 _join_last_words(state, instance)
             for attempt in _owned_attempts(state, instance):
@@ -441,7 +441,9 @@ def _apply_call(
             return dirty | {SESSION}
         case ev.CallFailed():
             cause = f", {event.cause}" if event.cause else ""
-            call.failed = f"{event.reason}{cause}: {event.message}"
+            # That a recording ends is no failure, so its code says nothing that its words do not say.
+            is_end = event.reason == ev.EndReason.RECORDING_EXHAUSTED
+            call.failed = event.message if is_end else f"{event.reason}{cause}: {event.message}"
             call.too_long = event.too_long
             if event.billed:
                 _lose(state, call)
@@ -533,7 +535,12 @@ def _set_word(instance: InstanceState, attempt: AttemptState, word: str, wall: f
     if attempt.word != word:
         attempt.word, attempt.word_wall = word, wall
     busy = (state.word for state in reversed(instance.attempts) if state.word != "wait")
-    instance.word = next(busy, "wait")
+    instance.word = next(busy, _resting_word(instance))
+
+
+def _resting_word(instance: InstanceState) -> str:
+    """The word of an instance without a busy attempt."""
+    return "wait" if instance.finished is None else "failed" if instance.curable else "done"
 
 
 def _best(instance: InstanceState) -> str | None:

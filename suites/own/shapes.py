@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from suites.dtypes import TASK_DTYPES, is_exact
+from suites.dtypes import TASK_DTYPES, is_exact, item_bytes
 from suites.errors import BadKernelFile, nearest
 from suites.source.python_source import parse_literal
 
@@ -62,6 +62,13 @@ class Inputs(msgspec.Struct, frozen=True):
     weight: float = 0.0
     """Share of a program's time; 0 if it is not known."""
     exam: bool = False
+
+    def input_bytes(self) -> dict[str, int]:
+        """Return the bytes of the elements of each tensor, by its name."""
+        return {
+            name: math.prod(value_of(dim, self.sizes) for dim in tensor.shape) * item_bytes(tensor.dtype)
+            for name, tensor in self.tensors.items()
+        }
 
 
 def parse_shapes(

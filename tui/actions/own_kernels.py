@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,14 @@ from pathlib import Path
 import msgspec
 
 from harness import DevicePool, Target
+from harness.hardware.product_tables import PRODUCTS
 from harness.node.discovery import discover_devices
 from harness.node.selection import targets_for
 from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
 from harness.recording.script_process import Start, run_in_slot
+from harness.wire.device import Device
 from harness.wire.errors import NoReport, NotRecorded
+from harness.wire.limits import memory_words
 from harness.wire.messages.program import FirstCall, ReadInputs
 from suites import Axis
 from suites.dtypes import NoSuchDtype, on_target
@@ -53,9 +56,25 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = (), python: JudgeP
     if request.send_only:
         reference = only_sent(request.send_only, file, package, reference)
     cases = request.calls or parse_shapes(given_shapes(request, file, entry), entry.sure)
-    target = targets_for(discover_devices(), targets)[0]
+    devices = discover_devices()
+    check_memory(cases, devices)
+    target = targets_for(devices, targets)[0]
     draft = asyncio.run(_drafted(file, entry, reference, cases, target, package, python))
     return replace(draft, allowed=request.allowed)
+
+
+def check_memory(cases: Iterable[Inputs], devices: Iterable[Device]) -> None:
+    """Raise `BadKernelFile` if the inputs of a case are larger than the memory of the largest GPU here, or that is known."""
+    memories = [device.identity.memory_bytes or 0 for device in devices if device.identity is not None]
+    most_bytes = max(memories, default=0) or max(product.memory_bytes for product in PRODUCTS)
+    for case in cases:
+        input_bytes = case.input_bytes()
+        if sum(input_bytes.values()) > most_bytes:
+            name = max(input_bytes, key=input_bytes.__getitem__)
+            raise BadKernelFile(
+                f"{name} is {memory_words(input_bytes[name])}; all inputs of a case must fit into the "
+                f"{memory_words(most_bytes)} of a GPU: make the sizes smaller"
+            )
 
 
 def given_shapes(request: KernelRequest, file: KernelFile, entry: Function) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -28,7 +28,7 @@ from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.draw.lines import Span, clean
 from tui.cockpit.explaining import HelpDialog
 from tui.cockpit.palette_commands import SessionCommands
-from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.base import TALL, SessionScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.terminal import terminal, themes
 from tui.cockpit.terminal.terminal import AsciiOnly, Governor, Outside
@@ -296,7 +296,7 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def _fold(self) -> None:
         if self.feed is not None:
-            self._undrawn |= self.feed.drain(self._doors.clock())
+            self._undrawn |= self.feed.drain(self._doors.clock(), self._doors.wall())
 
     def _moves(self, now: float) -> bool:
         """Whether something other than an event has to be drawn: the time of a replay, or a second of a clock."""
@@ -322,6 +322,12 @@ class Cockpit(Viewer, inherit_bindings=False):
     def refuse(self, title: str, why: str) -> None:
         """Show why something was not done."""
         self.notify(clean(why), title=title, severity="error", timeout=15, markup=False)
+
+    def notify(self, message: str, *, title: str = "", **options: Any) -> None:
+        """Show a message for a while; where lines are few, with its title on the same line."""
+        if title and self.size.height < TALL:
+            message, title = f"{title}: {message}", ""
+        super().notify(message, title=title, **options)
 
     def action_explain(self) -> None:
         self.push_screen(HelpDialog(self.screen))

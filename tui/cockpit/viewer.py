@@ -65,7 +65,7 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
 
     def wall(self) -> float:
         """Return seconds since the epoch: now, the moment that a replay shows, or the end of a session that is over."""
-        last = self.feed.state.last_wall if self.feed is not None and self.feed.is_over else None
+        last = self.feed.end_wall if self.feed is not None and self.feed.is_over else None
         return last if last is not None else self.present()
 
     def present(self) -> float:

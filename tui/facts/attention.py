@@ -93,7 +93,7 @@ def attention(
     cache = facts or FactsCache()
     instances = cache.all(state)
     concerns = [
-        *_engine(state, now_wall if present is None else present, health),
+        *_engine(state, now_wall, present, health),
         *_reviews(state, now_wall, instances),
     ]
     if not _is_over(state, health):
@@ -130,9 +130,9 @@ def model_trouble(state: SessionState, now_wall: float) -> str:
     return f"MODEL {_cause(refused[-1])} for {clock(now_wall - since)}, {retry}, {len(refused)} wait"
 
 
-def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
-    """Return `ENGINE ENDED 0:40 ago: cause`; without a time at the end of a replay."""
-    since = state.stopped_wall if state.stopped is not None else state.last_wall
+def ended_words(state: SessionState, now_wall: float, *, crashed: bool, end_wall: float | None) -> str:
+    """Return `ENGINE ENDED 0:40 ago: cause`; without a time at the end of a replay. `end_wall`: when the work ended."""
+    since = state.stopped_wall if state.stopped is not None else end_wall
     cause = "it crashed or was killed" if crashed else state.stopped or "no reason given"
     ago = f" {clock(now_wall - since)} ago" if since is not None and now_wall - since >= 1 else ""
     return f"ENGINE ENDED{ago}: {cause}"
@@ -170,12 +170,16 @@ def _is_over(state: SessionState, health: EngineHealth | None) -> bool:
     return state.finished or state.stopped is not None or crashed
 
 
-def _engine(state: SessionState, now_wall: float, health: EngineHealth | None) -> Iterator[Concern]:
+def _engine(
+    state: SessionState, now_wall: float, present: float | None, health: EngineHealth | None
+) -> Iterator[Concern]:
     if health is not None and health.error:
         yield Concern(ConcernKind.ENGINE, "", f"disconnected: {health.error}")
     crashed = health is not None and not health.running and not state.finished and state.stopped is None
     if state.stopped is not None or crashed:
-        yield Concern(ConcernKind.ENGINE, "", ended_words(state, now_wall, crashed=crashed))
+        end_wall, now = (state.last_wall, now_wall) if present is None else (now_wall, present)
+        words = ended_words(state, now, crashed=crashed, end_wall=end_wall)
+        yield Concern(ConcernKind.ENGINE, "", words)
     elif state.paused and not state.finished:
         yield Concern(
             ConcernKind.ENGINE, "", f"nothing is judged: no GPU passes its health probe: {state.paused}"

@@ -39,11 +39,14 @@ class Doing(NamedTuple):
     """Word of the palette: busy, warn, bad or dim."""
     stage: str = ""
     """The stage of the judge: `timing`, `execution`; empty in other states."""
+    is_held: bool = False
+    """True if a person paused the instance, and what runs or waits for a decision is not over yet."""
 
     @property
     def word(self) -> str:
-        """The state with the stage of the judge: `judge: timing`, `generate`."""
-        return f"{self.state}: {self.stage}" if self.stage else self.state
+        """The state with the stage of the judge: `judge: timing`, `generate`, `review, then paused`."""
+        word = f"{self.state}: {self.stage}" if self.stage else self.state
+        return f"{word}, then paused" if self.is_held else word
 
 
 def doing(state: SessionState, instance: InstanceState) -> Doing:
@@ -58,11 +61,13 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
         return Doing("t", JUDGE, "busy", "timing")
     if is_paused(state, instance):
         return Doing("p", "paused", "warn")
+    is_held = not instance.finished and state.is_on_hold(instance.key)
     if refused_calls(instance):
-        return Doing("m", "no model", "warn")
+        return Doing("m", "no model", "warn", is_held=is_held)
     if instance.word == "wait" and is_agents_turn(state, instance):
         return Doing("a", "agent", "dim")
-    return Doing(*WORDS.get(instance.word, ("j", JUDGE, "busy", stage_word(instance.word))))
+    letter, name, style, *stage = WORDS.get(instance.word, ("j", JUDGE, "busy", stage_word(instance.word)))
+    return Doing(letter, name, style, "".join(stage), is_held)
 
 
 def is_agents_turn(state: SessionState, instance: InstanceState) -> bool:

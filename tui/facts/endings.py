@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions.events import EndReason
-from sessions.state.state import SessionState
+from sessions.state.state import InstanceState, SessionState
 
 ENDINGS: dict[str, str] = {
     EndReason.ITERATIONS: "all iterations spent",
@@ -19,7 +19,7 @@ ENDINGS: dict[str, str] = {
     EndReason.EDITED: "a person's edit was judged",
     EndReason.RETIRED: "retired by a person",
     EndReason.HOPELESS: "no attempt of the task is correct; its iterations go to other tasks",
-    EndReason.RECORDING_EXHAUSTED: "the recording ended",
+    EndReason.RECORDING_EXHAUSTED: "the recording has no further reply: with a model it would go on",
     EndReason.BUDGET: "budget spent",
     EndReason.MODEL_FAILED: "the model failed",
     EndReason.INFRA_ERROR: "our own failure",
@@ -29,6 +29,18 @@ ENDINGS: dict[str, str] = {
 def ending_words(reason: str) -> str:
     """Return the words of a reason; an unknown reason (from a newer version) as it is."""
     return ENDINGS.get(reason, reason)
+
+
+def ended_word(reason: str) -> str:
+    """Return a reason in two or three words, for a column."""
+    return "no further reply" if reason == EndReason.RECORDING_EXHAUSTED else reason.replace("_", " ")
+
+
+def ending_cause(instance: InstanceState) -> str:
+    """Return what the column of endings has no room for: the message of the end; empty without one."""
+    if instance.finished == EndReason.RECORDING_EXHAUSTED:
+        return ENDINGS[instance.finished]
+    return instance.message
 
 
 def session_ending(state: SessionState) -> str:

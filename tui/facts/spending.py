@@ -21,9 +21,16 @@ class Spending(NamedTuple):
     """Seconds in which the judge held devices."""
 
     @property
-    def tokens(self) -> int:
+    def tokens(self) -> int | None:
         """Tokens in and out, as far as they are known."""
-        return (self.input_tokens or 0) + (self.output_tokens or 0)
+        return known_sum([self.input_tokens, self.output_tokens])
+
+    @property
+    def token_words(self) -> str:
+        """Return `1,840 tokens in, 612 out`, with `unknown` for a side that no call reported; empty if both are unknown."""
+        sides = [self.input_tokens, self.output_tokens]
+        read, written = ("unknown" if side is None else grouped(side) for side in sides)
+        return "" if sides == [None, None] else f"{read} tokens in, {written} out"
 
 
 def spending_of(attempts: Sequence[AttemptState]) -> Spending:
@@ -43,9 +50,7 @@ def spent_words(attempts: Sequence[AttemptState]) -> str:
     """Return `11,447 tokens in, 4,252 out, $0.02, 12 s on devices`; parts without a known figure are left out."""
     spent = spending_of(attempts)
     parts = [
-        f"{grouped(spent.input_tokens or 0)} tokens in, {grouped(spent.output_tokens or 0)} out"
-        if spent.input_tokens is not None or spent.output_tokens is not None
-        else "",
+        spent.token_words,
         money(spent.cost_usd) if spent.cost_usd is not None else "",
         device_words(spent.device_s),
     ]
@@ -54,7 +59,8 @@ def spent_words(attempts: Sequence[AttemptState]) -> str:
 
 def session_spent_words(state: SessionState) -> str:
     """Return `1,840 tokens in, 612 out; cost $0.02`, or why nothing was spent."""
-    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
+    attempts = list(state.attempts())
+    tokens = spending_of(attempts).token_words or "tokens unknown (none reported)"
     if state.started is not None and state.started.method == AGENT:
         cost = f"; cost {money(state.cost_usd)}" if state.cost_usd is not None else ""
         is_known = state.input_tokens or state.output_tokens or cost
@@ -63,7 +69,7 @@ def session_spent_words(state: SessionState) -> str:
             if is_known
             else "tokens and cost unknown: the agent asks its models itself"
         )
-    if not any(attempt.calls for attempt in state.attempts()):
+    if not any(attempt.calls for attempt in attempts):
         return "no model was asked; nothing was spent"
     if state.started is not None and state.started.model.startswith("recorded:"):
         return f"{tokens} (as recorded); nothing was spent"

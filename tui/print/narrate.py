@@ -67,6 +67,9 @@ class Narrator:
                     f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"
                 )
             case ev.CallFailed():
+                if event.reason == ev.EndReason.RECORDING_EXHAUSTED:
+                    self._failure = event.message
+                    return None  # the line of the instance's end says it
                 self._failure = f"{event.reason}: {event.message}"
                 reason = f"{event.reason}, {event.cause}" if event.cause else event.reason
                 return split_attempt(

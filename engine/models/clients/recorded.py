@@ -54,7 +54,7 @@ class RecordedClient:
         if recorded is None:
             if self.recording.reply(key.task, key.instance, key.attempt, key.role, key.n + 1) is not None:
                 raise ContextTooLong("the prompt was too long for the recorded model")
-            raise RecordingExhausted(f"{self.model} has no reply for {key}: this instance ends here")
+            raise RecordingExhausted
         reply = Reply(
             text=recorded.text,
             reasoning=recorded.reasoning,

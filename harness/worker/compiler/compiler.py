@@ -6,6 +6,7 @@ Role `compiler`: one process for one candidate and one target, sandboxed like a 
 
 from __future__ import annotations
 
+import errno
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -139,7 +140,7 @@ def compile_candidate(
             except SystemExit:  # the engine reports from the exit status
                 raise
             except BaseException as reason:  # noqa: BLE001 -- any exception from the entry point is the candidate's
-                if isinstance(reason, RuntimeError) and "DefaultCPUAllocator" in str(reason):
+                if _is_out_of_memory(reason):
                     unsupported = f"this machine cannot hold case {case} at its gpu sizes"
                 elif work.reads and all(launch.failure is not reason for launch in made):
                     partial_cases.append(
@@ -197,6 +198,13 @@ def _argument_types(launches: Sequence[tuple[str, CompiledLaunch]]) -> tuple[tup
         tuple(launch.compiled.src.signature.values()) for _, launch in launches if launch.compiled is not None
     )
     return tuple(dict.fromkeys(types for types in signatures if all(isinstance(kind, str) for kind in types)))
+
+
+def _is_out_of_memory(reason: BaseException) -> bool:
+    """True if torch's allocator for `cpu`, or the map of the inputs, found no memory."""
+    if isinstance(reason, OSError):
+        return reason.errno == errno.ENOMEM
+    return isinstance(reason, RuntimeError) and "DefaultCPUAllocator" in str(reason)
 
 
 def _has_no_element(arguments: Arguments) -> bool:

@@ -75,5 +75,6 @@ def judge_the_rest(
         failures += of_case
         outcomes.append(outcome(step, is_right=not of_case))
     not_judged = len(passed) + 1 + len(rest) - len(outcomes)
-    words = describe_cases(outcomes, defaults=number_defaults(task), not_judged=not_judged)
+    sizes = "" if place.is_gpu() or task.script is not None else " at cpu sizes"
+    words = describe_cases(outcomes, defaults=number_defaults(task), not_judged=not_judged, sizes=sizes)
     return tuple(failures), words

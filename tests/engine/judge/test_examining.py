@@ -22,6 +22,7 @@ from sessions import Home, Recorder, fold
 from sessions.events import (
     CallStarted,
     DecisionMade,
+    DecisionUndone,
     EngineStarted,
     Event,
     InstanceFinished,
@@ -178,6 +179,56 @@ async def test_rejected_attempt_is_not_examined(home: Home) -> None:
         before=person,
     )
     assert exams(events) == {"vector_add#1/1": Verdict.CORRECT}
+
+
+async def test_best_that_an_undo_gives_back_during_an_exam_is_examined(home: Home) -> None:
+    def person(recorder: Recorder, changes: Changes) -> object:
+        async def decide() -> None:
+            await until(lambda: waits(recorder, "vector_add#1/1"))
+            await recorder.follow(DecisionMade(attempt="vector_add#1/1", accepted=True))
+            changes.announce()
+            await until(lambda: waits(recorder, "vector_add#1/2"))
+            await recorder.follow(DecisionMade(attempt="vector_add#1/2", accepted=False))
+            changes.announce()
+            await until(lambda: recorder.state.attempt("vector_add#1/1").examining is not None)
+            await recorder.follow(DecisionUndone(attempt="vector_add#1/2"))
+            changes.announce()
+
+        return asyncio.get_running_loop().create_task(decide(), name="person")
+
+    events = await play(
+        home,
+        scripted_model("correct 1.0", "correct 2.0"),
+        session_plan=plan(review="manual", iterations=2),
+        before=person,
+    )
+    assert exams(events) == {"vector_add#1/1": Verdict.CORRECT, "vector_add#1/2": Verdict.CORRECT}
+    assert best(events) == ["vector_add#1/2"]
+
+
+async def test_best_that_an_undo_gives_back_after_the_end_is_examined(home: Home) -> None:
+    def person(recorder: Recorder, changes: Changes) -> object:
+        async def decide() -> None:
+            await until(lambda: waits(recorder, "vector_add#1/1") and waits(recorder, "vector_add#2/1"))
+            await recorder.follow(DecisionMade(attempt="vector_add#1/1", accepted=False))
+            changes.announce()
+            await until(lambda: recorder.state.instances["vector_add#1"].finished is not None)
+            await recorder.follow(DecisionUndone(attempt="vector_add#1/1"))
+            changes.announce()
+            await until(lambda: recorder.state.attempt("vector_add#1/1").exam is not None)
+            assert recorder.state.instances["vector_add#1"].word == "done"
+            await recorder.follow(DecisionMade(attempt="vector_add#2/1", accepted=True))
+            changes.announce()
+
+        return asyncio.get_running_loop().create_task(decide(), name="person")
+
+    events = await play(
+        home,
+        scripted_model("correct 1.0"),
+        session_plan=plan(review="manual", iterations=1, instances=2),
+        before=person,
+    )
+    assert exams(events) == {"vector_add#1/1": Verdict.CORRECT, "vector_add#2/1": Verdict.CORRECT}
 
 
 def waits(recorder: Recorder, name: str) -> bool:

@@ -105,7 +105,7 @@ class HeldBackClient(ScriptedClient):
         """See `Client`."""
         if request.key.attempt == self.lacking:
             self.exhausted.set()
-            raise RecordingExhausted("the recording ends here")
+            raise RecordingExhausted
         if request.key.attempt > self.lacking:
             await self.exhausted.wait()
         return await super().reply(request, on_piece)

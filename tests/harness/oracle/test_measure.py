@@ -255,9 +255,13 @@ def test_an_allowance_makes_a_wrong_answer_weak() -> None:
     assert judge(MEASURED).mismatch is not None
     allowed = judge(Tolerance(measured=True, rtol=1.1e-2))
     assert allowed.mismatch is None
-    assert allowed.weak.startswith("the task allows rtol 0.011: 1 % off; careful arithmetic is 0.0")
+    assert allowed.weak.startswith(
+        "the task allows rtol 0.011: 1 % off the exact values (rms); careful arithmetic is 0.0"
+    )
     alike = judge(Tolerance(measured=True, cosine=0.9999))
-    assert alike.weak.startswith("the task allows cosine 0.9999: 1 % off; careful arithmetic is 0.0")
+    assert alike.weak.startswith(
+        "the task allows cosine 0.9999: 1 % off the exact values (rms); careful arithmetic is 0.0"
+    )
     answer = answer.flip(-1)
     assert judge(Tolerance(measured=True, cosine=0.9999)).mismatch is not None
 

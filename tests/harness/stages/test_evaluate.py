@@ -151,7 +151,7 @@ async def test_wrong_output_says_where_and_which_cases_fail(pool: DevicePool) ->
     assert tuple(further) == error.further
     assert cases == error.cases
     assert re.match(r"fails: \d of \d cases, (all )?with n % \d+ != 0 \(", cases)
-    assert "passes: fp32" in cases
+    assert "passes at cpu sizes: fp32" in cases
 
 
 async def test_two_causes_in_two_calls_are_both_seen(pool: DevicePool) -> None:
@@ -194,7 +194,7 @@ async def test_all_failing_hidden_cases_are_named_if_open_ones_pass(pool: Device
     evaluation = await judge(pool, with_value(value), hidden=True)
     named = {line.partition(",")[0] for line in (evaluation.error.first_line, *evaluation.error.further)}
     assert {"case hidden: small", "case hidden: multiples of 16"} <= named
-    assert "passes: fp32, fp32-ragged, fp32-one" in evaluation.error.cases
+    assert "passes at cpu sizes: fp32, fp32-ragged, fp32-one" in evaluation.error.cases
 
 
 async def test_all_operators_outside_kernels_are_named_at_once(pool: DevicePool) -> None:

@@ -45,6 +45,7 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
+from tui.cockpit.widgets.key_bar import KeyBar
 
 Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]
 
@@ -77,7 +78,7 @@ async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() ->
         await pilot.press("l", "p")
         await until(pilot, lambda: len(decider.decisions) == 1, "the pause")
         source.pending = [Paused(instance="softmax#2", by="ada", seq=900)]
-        await until(pilot, lambda: app.feed is not None and bool(app.feed.state.on_hold), "the event")
+        await until(pilot, lambda: "p go on" in app.screen.query_one(KeyBar).text, "the event")
         await pilot.press("p")
         await until(pilot, lambda: len(decider.decisions) == 2, "the end of the pause")
         assert decider.decisions == [

@@ -87,18 +87,27 @@ def test_prices_and_keys_are_tables(place: Place) -> None:
         ("\ninstnces = 4\n", "./wavedeck.toml line 2: unknown key 'instnces'; did you mean 'instances'?"),
         ("zzz = 4\n", "./wavedeck.toml line 1: unknown key 'zzz'; keys are against, agent, "),
         ("headless = true\n", "--headless is for one run at a time and has no key"),
-        ("instances = -1\n", "./wavedeck.toml line 1: instances must be a whole number, 1 or more, not -1"),
-        ("instances = 'four'\n", "instances must be a whole number, 1 or more, not 'four'"),
+        (
+            "instances = -1\n",
+            "./wavedeck.toml line 1: instances must be a whole number from 1 to 1,000,000, not -1",
+        ),
+        ("instances = 'four'\n", "instances must be a whole number from 1 to 1,000,000, not 'four'"),
         ("seed = 1\nmouse = 1\n", "./wavedeck.toml line 2: mouse must be true or false, not 1"),
         ("targets = []\n", "targets must be names with commas between them"),
         ('[prices."a:b"]\ninput = 1\n', "./wavedeck.toml line 1: prices"),
         ('[prices."a:b"]\ninput = -1\noutput = 1\n', "./wavedeck.toml line 1: prices"),
         ("seed = 18446744073709551616\n", "seed must be a whole number from 0 to 2^63 - 1"),
-        ("budget-usd = inf\n", "budget-usd must be an amount of US dollars above 0, not inf"),
+        (
+            "budget-usd = inf\n",
+            "budget-usd must be an amount of US dollars above 0, at most 1,000,000,000, not inf",
+        ),
         ('[prices."openai:m"]\ninput = inf\noutput = 1.0\n', "prices (input) must be"),
         ("[limits]\nreply_s = 0\n", "limits (reply_s) must be a table with any of connect_s"),
         ("[limits]\nfirst_token = 3\n", "limits must be a table with any of connect_s, first_token_s"),
-        ("budget-usd = nan\n", "budget-usd must be an amount of US dollars above 0, not nan"),
+        (
+            "budget-usd = nan\n",
+            "budget-usd must be an amount of US dollars above 0, at most 1,000,000,000, not nan",
+        ),
         ("seed = \n", "./wavedeck.toml line 1 column 8: invalid value; fix the TOML there"),
         (
             'model = "openai:x@http://evil/v1"\n',
@@ -142,10 +151,11 @@ def test_key_in_an_address_is_refused_in_every_source_and_not_shown(place: Place
 
 def test_wrong_variable_or_flag_is_named_as_given(place: Place) -> None:
     place.environ["WAVEDECK_INSTANCES"] = "many"
-    assert place.complaint() == "WAVEDECK_INSTANCES must be a whole number, 1 or more, not 'many'"
+    assert place.complaint() == "WAVEDECK_INSTANCES must be a whole number from 1 to 1,000,000, not 'many'"
     place.environ["WAVEDECK_INSTANCES"] = "2"
     assert (
-        place.complaint(budget_usd=-1.0) == "--budget-usd must be an amount of US dollars above 0, not -1.0"
+        place.complaint(budget_usd=-1.0)
+        == "--budget-usd must be an amount of US dollars above 0, at most 1,000,000,000, not -1.0"
     )
 
 

@@ -69,6 +69,16 @@ def test_columns_drop_in_order_and_names_stay_whole() -> None:
     assert all(len(row) <= 50 for row in rows_of(log, width=50))
 
 
+@pytest.mark.parametrize(("width", "cell"), [(157, "REVIEW p"), (77, "?1Cp")])
+def test_pause_of_an_instance_that_waits_for_review_has_a_mark(width: int, cell: str) -> None:
+    log = fleets.opened(tasks=("softmax",), instances=4)
+    for number in (1, 2, 3, 4):
+        fleets.judge(log, f"softmax#{number}/1", fleets.measured(1.2))
+    log.add(ev.WaitingForPerson(attempt="softmax#2/1"))
+    log.add(ev.Paused(instance="softmax#2", by="ada"))
+    assert cell in rows_of(log, width=width)[1]
+
+
 def test_more_instances_than_fit_show_the_most_interesting_and_a_count() -> None:
     log = fleets.opened(tasks=("softmax",), instances=30)
     fleets.judge(log, "softmax#27/1", fleets.measured(1.2))

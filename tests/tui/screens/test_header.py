@@ -143,6 +143,19 @@ def test_status_says_what_is_unusual() -> None:
     )
 
 
+def test_clock_of_a_killed_engine_stays_where_it_was_last_seen() -> None:
+    log = fleets.opened()
+    tail = Tail(TailHealth(running=True))
+    feed = Feed(tail)
+    feed.state = fold(log.events)
+    feed.drain(0.0, log.wall + 70.0)
+    tail.health = TailHealth(running=False)
+    feed.drain(2.0, log.wall + 72.0)
+    line = status_line(feed, readonly=False, can_act=True, now_wall=log.wall + 73.0, remarks=[])
+    assert plain(line) == "ENGINE ENDED 0:03 ago: it crashed or was killed"
+    assert feed.end_wall == log.wall + 70.0
+
+
 def test_status_of_a_replay_is_its_moment() -> None:
     log = fleets.busy()
     replay = Replay(read_story("x", log.events), playing=False)

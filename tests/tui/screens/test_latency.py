@@ -281,7 +281,7 @@ async def test_keys_move_the_cell_and_open_its_figures() -> None:
         await until(pilot, lambda: isinstance(app.screen, TextDialog), "the figures open")
         await pilot.press("escape", "t")
         await pilot.pause()
-        words = f"{ATTEMPT} is already being measured; wait for its result"
+        words = f"measure: not possible: {ATTEMPT} is already being measured; wait for its result"
         assert [toast.message for toast in app._notifications] == [words]
         assert decider.decisions == []
         assert "130.2" not in screen.times.copy_text, "speedups are shown"

@@ -236,7 +236,7 @@ async def test_typing_checks_escape_restores_marks_choose_tasks_and_leaving_asks
             lambda: bool(screen.outlook.checked and "instances" in screen.outlook.checked.errors),
             "the error",
         )
-        assert "a whole number, 1 or more" in screen.query_one("#about").text
+        assert "a whole number from 1 to 1,000,000" in screen.query_one("#about").text
         await pilot.press("ctrl+r")
         assert screen is app.screen
         await pilot.press("escape")

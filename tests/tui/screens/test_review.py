@@ -184,7 +184,7 @@ async def test_decision_of_another_person_is_seen_and_not_overwritten() -> None:
         assert decider.decisions == []
         assert "meanwhile accepted by kim" in opened.toasts[-1]
         assert opened.cursor == "softmax#1/3", "the person stays there and sees why"
-        assert "+ accepted by kim 0:00 ago: fast" in opened.screen.evidence.text
+        assert "accepted by kim 0:00 ago: fast" in opened.screen.evidence.text
 
 
 async def test_decision_of_another_person_that_comes_first_does_not_lead_on() -> None:
@@ -272,7 +272,7 @@ async def test_line_to_answer_on_is_in_view_however_much_there_is_to_say() -> No
             await opened.press("escape")
 
 
-async def test_toasts_cover_no_line_at_the_bottom() -> None:
+async def test_toasts_cover_no_table_and_no_line_at_the_bottom() -> None:
     log = EventLog(wall=finished()[-1].wall, events=finished())
     log.add(ev.Notice(level="warning", message="3 calls were repeated"))
     app = replayed(log.events)
@@ -290,3 +290,6 @@ async def test_toasts_cover_no_line_at_the_bottom() -> None:
         free = (screen.decided, screen.banner, screen.timeline, screen.query_one("KeyBar"))
         for toast in screen.query("Toast"):
             assert not any(toast.region.overlaps(bar.region) for bar in free)
+            assert not any(
+                toast.region.overlaps(pane.content_region) for pane in screen.query("LineTable, LineView")
+            )

@@ -21,6 +21,8 @@ class Feed:
         self.state = SessionState()
         self.facts = FactsCache()
         """Facts of the instances, as the state has them."""
+        self._seen_wall: float | None = None
+        """When the engine was last seen to run, in seconds since the epoch."""
 
     @property
     def session(self) -> str:
@@ -37,9 +39,11 @@ class Feed:
         """The live tail, when this is one."""
         return self.source if isinstance(self.source, LiveTail) else None
 
-    def drain(self, now: float) -> frozenset[str]:
-        """Fold what is due by `now` (monotonic seconds); returns the keys of what changed."""
+    def drain(self, now: float, wall: float | None = None) -> frozenset[str]:
+        """Fold what is due by `now` (monotonic seconds, `wall` since the epoch); returns the keys of what changed."""
         batch = self.source.take(now)
+        if self.live is not None and self.live.health.running:
+            self._seen_wall = wall
         if batch.state is not None:
             self.state = batch.state
             self.facts = FactsCache()
@@ -71,6 +75,14 @@ class Feed:
     def is_over(self) -> bool:
         """Whether no engine works on the session: it is finished, stopped or abandoned."""
         return self.state.finished or self.state.stopped is not None or self.abandoned
+
+    @property
+    def end_wall(self) -> float | None:
+        """When the work on a session ended: at its last event, or later if its engine was seen to run until it was killed."""
+        last = self.state.last_wall
+        if self._seen_wall is None or last is None or self.state.finished or self.state.stopped is not None:
+            return last
+        return max(last, self._seen_wall)
 
     def trouble(self) -> str:
         """What the person must know about the engine behind a live session; one line, or nothing."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from harness import Verdict
 from sessions.kept_kernels import kept_kernel
 from sessions.names import short_task
 from sessions.state.state import AttemptState, InstanceState
@@ -17,7 +18,7 @@ from tui.actions.line import INSTANCES, LineSubject, Order
 from tui.actions.reproducers import reproducer
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.desk.writing import write_export
-from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.base import PAUSING, SessionScreen
 from tui.diagnostics import Complaint
 
 STEERED = ("hint", "measure", "edit", "profile")
@@ -39,7 +40,7 @@ def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
 
 STEERING: list[BindingType] = [
     *action_bindings("steer", STEERED),
-    Binding("p", "pause", "pause", id="screen.pause"),
+    *PAUSING,
     Binding("p", "refuse('pause')", show=False),
     Binding("Y", "reproduce", "copy reproducer", id="attempt.reproduce", show=False),
     Binding("O", "write", "export", id="attempt.write", show=False),
@@ -81,12 +82,14 @@ class ActingScreen(SessionScreen):
         """Steering only where a command can be given; the engine says what else is impossible."""
         if self.desk.feed is None:
             return False
-        if action == "pause" and self.feed.replay is not None:
-            return True
-        if action in (*STEERED, *DECISIONS, "pause"):
+        if action in ("pause", "unpause") and self.feed.replay is None:
+            return self.is_possible("pause") and self.is_held == (action == "unpause")
+        if action in (*STEERED, *DECISIONS):
             return self.is_possible(action)
         if action == "refuse":
-            return not self.check_action(str(parameters[0]), ())
+            name = str(parameters[0])
+            names = ("pause", "unpause") if name == "pause" else (name,)
+            return not any(self.check_action(name, ()) for name in names)
         if action in ("reproduce", "write"):
             return self.steered_attempt is not None and bool(self.steered_attempt.source)
         return super().check_action(action, parameters)
@@ -121,6 +124,14 @@ class ActingScreen(SessionScreen):
         instance, attempt = self.steered_instance, self.steered_attempt
         instances = (instance.key,) if instance is not None else ()
         return LineSubject(instances, attempt.attempt if attempt is not None else None)
+
+    @property
+    def is_held(self) -> bool:
+        """True if all instances that the keys are about are paused; in a replay, if that is paused."""
+        if self.feed.replay is not None:
+            return super().is_held
+        keys = self.subject.instances
+        return bool(keys) and all(self.feed.state.is_on_hold(key) for key in keys)
 
     def action_pause(self) -> None:
         """Pause the instances, or let them go on; in a replay play it, or pause it."""
@@ -190,4 +201,5 @@ class ActingScreen(SessionScreen):
         except SuiteError as error:
             self.desk.refuse("not written", str(error))
         else:
-            self.notify(f"written: {folder.name}/", markup=False)
+            wrong = "" if attempt.verdict is Verdict.CORRECT else ", of a kernel that is not correct"
+            self.notify(f"written: {folder.name}/{wrong}", markup=False)

@@ -47,6 +47,12 @@ WIDE = 110
 TALL = 32
 
 
+PAUSING: list[BindingType] = [
+    Binding("p", "pause", "pause", id="screen.pause"),
+    Binding("p", "unpause", "go on", id="screen.pause"),
+]
+
+
 class SessionScreen(ClosesOnce, LayeredScreen[None]):
     """Draws from the app's feed. A subclass says what is in the middle and how to repaint it."""
 
@@ -80,7 +86,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         Binding("B", "jump('best', -1)", "best before", id="jump.best_back", show=False),
         Binding("x", "jump('failure', 1)", "next failure", id="jump.failure", show=False),
         Binding("X", "jump('failure', -1)", "failure before", id="jump.failure_back", show=False),
-        Binding("p", "pause", "pause", id="screen.pause"),
+        *PAUSING,
         *REPLAYING,
         *(
             Binding(str(number), f"pane({number})", f"pane {number}", id=f"pane.{number}", show=False)
@@ -98,6 +104,8 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         self.concerns: list[Concern] = []
         """What needs a person, as the header counts it."""
         self._over = False
+        self._held: bool | None = None
+        """`is_held` as the key bar has it."""
 
     @property
     def desk(self) -> Desk:
@@ -162,6 +170,9 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         self._show_banner()
         if feed.replay is not None:
             self.timeline.show(timeline_line(feed.replay, width))
+        if self.is_held != self._held:
+            self._held = self.is_held
+            self.refresh_bindings()
         if feed.is_over != self._over:
             self._over = feed.is_over
             dirty |= {EVERYTHING}
@@ -232,8 +243,10 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         """Keys of a replay work in a replay only; digits where there is a pane; screens that can be opened from here."""
         if self.desk.feed is None:
             return False
-        if action in ("replay", "pause"):
+        if action == "replay":
             return self.feed.replay is not None
+        if action in ("pause", "unpause"):
+            return self.feed.replay is not None and self.is_held == (action == "unpause")
         if action == "find":
             return isinstance(self.focused, (LineTable, LineView))
         if action == "go":
@@ -328,6 +341,15 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
     def jump(self, kind: str, direction: int) -> bool:
         """Move the cursor to the next `waiting`, `best` or `failure`; `False` if there is none."""
         return False
+
+    @property
+    def is_held(self) -> bool:
+        """True if the replay is paused; a subclass says so of instances."""
+        return self.feed.replay is not None and not self.feed.replay.playing
+
+    def action_unpause(self) -> None:
+        """End a pause; the same key as `pause`."""
+        self.action_pause()
 
     def action_pause(self) -> None:
         """Play a replay, or pause it; a subclass does the same for instances."""

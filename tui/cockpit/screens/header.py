@@ -103,7 +103,8 @@ def status_line(
         spans.append(Span("finished", "dim"))
     elif replay is None and (feed.abandoned or state.stopped is not None):
         crashed = state.stopped is None
-        spans.append(Span(clean(ended_words(state, now_wall, crashed=crashed)), "bad"))
+        words = ended_words(state, now_wall, crashed=crashed, end_wall=feed.end_wall)
+        spans.append(Span(clean(words), "bad"))
     elif state.stopped is not None:
         spans.append(Span(clean(f"stopped: {state.stopped}"), "dim"))
     elif "" in state.on_hold:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from engine.predictions.formats import write_results
 from engine.predictions.results import session_results
+from harness import Verdict
 from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task
 from suites import load_public_suite, load_task, public_suite_names
 from tui.commands.files import check_new_folder, write_folder
 from tui.commands.opening import complete_words, open_kernel, open_kernels, open_session
-from tui.diagnostics import Complaint, printable
+from tui.diagnostics import Complaint, printable, say
+from tui.facts.vocabulary import words as verdict_words
 from tui.print.export_files import export_files, patch_file
 from tui.print.plain import emit
 
@@ -34,7 +37,8 @@ from tui.print.plain import emit
     is_flag=True,
     help="Write the results of SESSION in the files of its public benchmark instead, for the benchmark's own tools.",
 )
-def export_command(words: tuple[str, ...], *, patch: bool, results: bool) -> None:
+@click.option("--force", is_flag=True, help="Also write kernels that are not correct.")
+def export_command(words: tuple[str, ...], *, patch: bool, results: bool, force: bool) -> None:
     """Write an ATTEMPT, by default of the latest session, or the accepted and best kernels of SESSION, into a new FOLDER.
 
     The kernel, its changes from the baseline, the evidence in Markdown and JSON, a test and a benchmark. Test and benchmark
@@ -53,6 +57,7 @@ def export_command(words: tuple[str, ...], *, patch: bool, results: bool) -> Non
         places = {Path(kernel.task): kernel for kernel in open_kernels(named[0])}
     else:
         places = {Path(): open_kernel(named)}
+    check_correct(places.values(), force=force)
     texts = {
         str(place / name): text
         for place, kernel in places.items()
@@ -61,6 +66,20 @@ def export_command(words: tuple[str, ...], *, patch: bool, results: bool) -> Non
     write_folder(folder, texts)
     for name in texts:
         emit(printable(str(folder / name)))
+
+
+def check_correct(kernels: Iterable[KeptKernel], *, force: bool) -> None:
+    """Raise `Complaint` if a kernel is not correct; with `force` only say so."""
+    for kernel in kernels:
+        verdict = kernel.attempt_state.verdict if kernel.attempt_state is not None else None
+        if verdict is Verdict.CORRECT:
+            continue
+        state = "not judged" if verdict is None else verdict_words(verdict)
+        if not force:
+            raise Complaint(
+                f"{kernel.attempt} is {state}, and only a correct kernel is exported; give --force to write it all the same"
+            )
+        say(f"{kernel.attempt} is {state}; its evidence says so")
 
 
 def _files(kernel: KeptKernel, patch: bool) -> dict[str, str]:  # noqa: FBT001  # private

@@ -20,6 +20,7 @@ from tui.actions.send import give
 from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions, json_option, session_argument
 from tui.diagnostics import Complaint, one_line, say
+from tui.facts.endings import ended_word, ending_cause
 from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
 from tui.facts.evaluation.spread import spread_lines
 from tui.facts.filters import parse
@@ -183,7 +184,7 @@ INSTANCES: tuple[Field[InstanceState], ...] = (
         Number("on devices", if_known=True, drop=1),
         lambda instance: duration(spending_of(instance.attempts).device_s or None),
     ),
-    Field(Column("ended"), lambda instance: (instance.finished or "").replace("_", " ")),
+    Field(Column("ended"), lambda instance: ended_word(instance.finished or "")),
 )
 
 
@@ -230,7 +231,9 @@ def show_command(session: str | None, *, as_json: bool) -> None:
         "\n".join(head_lines(info, state)),
         listing(INSTANCES, instances),
         "\n".join(
-            f"{instance.key}: {one_line(instance.message)}" for instance in instances if instance.message
+            f"{instance.key}: {words}"
+            for instance in instances
+            if (words := one_line(ending_cause(instance)))
         ),
         "\n".join(line for instance in instances for line in measured_lines(instance)),
         listing(USAGE, usages) if usages else "",

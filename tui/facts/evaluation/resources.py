@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -31,6 +31,8 @@ class BinaryConfigs(NamedTuple):
     cases: tuple[str, ...]
     grids: tuple[str, ...]
     """Each grid once."""
+    fits: tuple[GridFit, ...]
+    """How each grid fills the device; one for each case and grid."""
 
     @property
     def name(self) -> str:
@@ -51,6 +53,7 @@ def binaries(kernels: Iterable[KernelResources]) -> list[BinaryConfigs]:
             group[0],
             tuple(dict.fromkeys(kernel.case for kernel in group)),
             tuple(dict.fromkeys("x".join(map(str, kernel.grid)) for kernel in group if kernel.grid)),
+            tuple(fit for kernel in group for fit in kernel.fits),
         )
         for group in groups.values()
     ]
@@ -114,7 +117,6 @@ def _target_table(evaluation: Evaluation, target: str) -> Table:
 def _kernel_row(binary: BinaryConfigs, *, amd: bool) -> Row:
     kernel, spilled = binary.kernel, spills(binary.kernel)
     unfit = kernel.occupancy == 0
-    fit = kernel.fits[0] if kernel.fits else None
     return row(
         binary.name,
         Cell(_short_list(binary.cases), "dim"),
@@ -129,8 +131,8 @@ def _kernel_row(binary: BinaryConfigs, *, amd: bool) -> Row:
         Cell(kernel.occupancy_limit or "", "bad" if unfit else "dim"),
         _number(kernel.matrix_instructions),
         Cell(loads(kernel), "dim"),
-        _number(None if fit is None else fit.rounds),
-        Cell("" if fit is None else f"{fit.tail_idle:.0%}", "dim"),
+        _range([fit.rounds for fit in binary.fits]),
+        Cell(_range([round(fit.tail_idle * 100) for fit in binary.fits], " %"), "dim"),
         Cell(" ".join(kernel.flags), "bad"),
     )
 
@@ -142,6 +144,14 @@ def _short_list(cases: tuple[str, ...]) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,.10g}"
+
+
+def _range(values: Sequence[int], unit: str = "") -> str:
+    """Return `3` if all values are equal, else `1-16`; empty without values."""
+    if not values:
+        return ""
+    least, most = min(values), max(values)
+    return f"{least:,}{unit}" if least == most else f"{least:,}-{most:,}{unit}"
 
 
 def registers(kernel: KernelResources) -> int | None:
@@ -171,7 +181,7 @@ def launch_words(binary: BinaryConfigs) -> str:
         f"{kernel.scratch_bytes} B of scratch" if kernel.scratch_bytes else "",
         f"{kernel.local_loads} loads past the registers" if kernel.local_loads else "",
         f"{kernel.tile_loads} copies of tiles" if kernel.tile_loads else "",
-        fit_words(kernel.fits[0]) if kernel.fits else "",
+        *grid_words(binary.fits),
         kernel.failure,
     ]
     return f"{binary.name} for {', '.join(binary.cases)}: {'; '.join(filter(None, facts)) or UNKNOWN}"
@@ -181,6 +191,16 @@ def loop_lines(binary: BinaryConfigs) -> list[str]:
     """Return a line for each loop of a kernel: `matmul_kernel, loop at line 17: 83 instructions, 16 MFMA, 6 waits`."""
     amd = binary.kernel.vgprs is not None
     return [f"{binary.name}, {loop_title(loop)}: {code_words(loop, amd=amd)}" for loop in binary.kernel.loops]
+
+
+def grid_words(fits: Sequence[GridFit]) -> list[str]:
+    """Return a phrase for each way in which grids fill the device, after its cases if there are several ways."""
+    cases: dict[str, list[str]] = {}
+    for fit in fits:
+        cases.setdefault(fit_words(fit), []).append(fit.case)
+    if len(cases) == 1:
+        return list(cases)
+    return [f"{', '.join(dict.fromkeys(names))}: {words}" for words, names in cases.items()]
 
 
 def fit_words(grid: GridFit) -> str:

@@ -40,16 +40,19 @@ def number_defaults(task: Task) -> Scalars:
     }
 
 
-def describe_cases(outcomes: Sequence[CaseOutcome], *, defaults: Scalars, not_judged: int = 0) -> str:
+def describe_cases(
+    outcomes: Sequence[CaseOutcome], *, defaults: Scalars, not_judged: int = 0, sizes: str = ""
+) -> str:
     """Return `fails: 4 of 7 cases, all with columns % 8 != 0 (...); passes: ...`; empty if only one case was judged.
 
-    `defaults` are the values of parameters that a case leaves out. `not_judged` cases had no time left.
+    `defaults` are the values of parameters that a case leaves out. `not_judged` cases had no time left. `sizes` names the
+    sizes of the calls, ` at cpu sizes`, if the task has others at which a case that passes here can fail.
     """
-    words = _outcome_words(outcomes, defaults)
+    words = _outcome_words(outcomes, defaults, sizes)
     return f"{words}; not judged: {not_judged} more" if words and not_judged else words
 
 
-def _outcome_words(outcomes: Sequence[CaseOutcome], defaults: Scalars) -> str:
+def _outcome_words(outcomes: Sequence[CaseOutcome], defaults: Scalars, sizes: str) -> str:
     """Say which cases fail, which pass, and what the failing ones have in common; empty if there is only one."""
     failed = [outcome for outcome in outcomes if not outcome.passed]
     passed = [outcome for outcome in outcomes if outcome.passed]
@@ -59,7 +62,7 @@ def _outcome_words(outcomes: Sequence[CaseOutcome], defaults: Scalars) -> str:
     names = [f"{'all ' if len(failed) > 1 else ''}with {common}"] if common else []
     return (
         f"fails: {', '.join([f'{len(failed)} of {len(outcomes)} cases', *names])} ({_names(failed)}); "
-        f"passes: {_names(passed)}"
+        f"passes{sizes}: {_names(passed)}"
     )
 
 

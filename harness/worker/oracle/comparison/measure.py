@@ -60,25 +60,29 @@ class ErrorMeasure:
         }
 
     def describe(self, error: torch.Tensor, truth: torch.Tensor, at: torch.Tensor) -> str:
-        """Return how far the output is off, and how far careful arithmetic is: `0.98 % off; careful arithmetic is ...`."""
+        """Return how far the output is off, and how far careful arithmetic is, in words.
+
+        Such as `0.98 % off the exact values (rms); careful arithmetic is 0.02 % off`.
+        """
         shares = self.shares(error, truth, at)
         errors, truths, careful_error = error[at], truth[at], self.careful_error[at]
         if max(shares["rms"], shares["elementwise"]) <= 1:
             bias = bias_of(errors, truths)
             words = f"the values are {_percent(bias)} too {'large' if bias > 0 else 'small'} on average"
             return f"{words}; careful arithmetic at most {_percent(self.bias)}"
-        lead = ""
+        lead, of = "", "the exact values (rms)"
         if shares["rms"] <= 1:  # few elements are wrong: the worst one says more than the mean of all
             worst = (errors.abs() / careful_error).topk(1).indices
-            lead, errors, truths, careful_error = (
+            lead, of, errors, truths, careful_error = (
                 "an element is ",
+                "its exact value",
                 errors[worst],
                 truths[worst],
                 careful_error[worst],
             )
         size = float(truths.norm()) or 1.0
         off, careful = float(errors.norm()) / size, float(careful_error.norm()) / size
-        return f"{lead}{_percent(off)} off; careful arithmetic is {_percent(careful)} off"
+        return f"{lead}{_percent(off)} off {of}; careful arithmetic is {_percent(careful)} off"
 
 
 def bias_of(error: torch.Tensor, truth: torch.Tensor) -> float:

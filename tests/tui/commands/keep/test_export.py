@@ -168,6 +168,18 @@ def test_patch_without_a_known_original_and_a_folder_with_files_are_refused(home
     assert "name what to export" in one_line(shell("export", "softmax#1/1"))
 
 
+def test_a_wrong_kernel_is_exported_only_when_asked(home: Home, shell: Shell) -> None:
+    stored.finished(home)
+    refused = shell("export", "softmax#1/1", "out")
+    assert refused.code == ExitCode.USAGE
+    assert "softmax#1/1 is wrong, and only a correct kernel is exported" in one_line(refused)
+    assert not Path("out").exists()
+    forced = shell("export", "softmax#1/1", "out", "--force")
+    assert forced.code == ExitCode.DONE
+    assert "softmax#1/1 is wrong; its evidence says so" in forced.err
+    assert "wrong" in Path("out/evidence.md").read_text()
+
+
 def test_cockpit_exports_the_same_files_and_replaces_none(home: Home, shell: Shell, tmp_path: Path) -> None:
     stored.solved(home, SOFTMAX)
     [kernel] = session_kernels(stored.FIRST, fold(journal_of(home, stored.FIRST).events))

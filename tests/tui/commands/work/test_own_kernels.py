@@ -93,7 +93,7 @@ def test_eval_makes_a_task_of_a_file_and_judges_it(shell: Shell, home: Home) -> 
     wrong = write(kernel.replace("x * weight", "0.99 * x * weight"), "wrong.py")
     judged = shell("eval", wrong, "--task", task.id)
     assert judged.code == ExitCode.NO
-    assert "1 % off; careful arithmetic is 0.0" in judged.out
+    assert "1 % off the exact values (rms); careful arithmetic is 0.0" in judged.out
 
 
 @pytest.mark.soak
@@ -249,6 +249,9 @@ REFUSED = {
     "shapes that do not fit": (
         KERNEL + RETURNS + REFERENCE, ["x=64x64:fp16, weight=32:fp16"],
         "the reference scale_rows_ref in scale.py fails: RuntimeError",
+    ),
+    "more than a GPU holds": (
+        KERNEL + RETURNS + REFERENCE, ["x=1000000x1000000:fp32, weight=1000000:fp32"], "x is 3.64 TiB",
     ),
     "missing module": (
         "import no_such_module\n" + KERNEL + RETURNS + REFERENCE, ["x=64x64:fp16, weight=64:fp16"],

@@ -175,7 +175,8 @@ def test_session_of_a_method_that_is_gone_is_shown_but_not_resumed(shell: Shell,
     [
         (("run", "sofmax", *MINE), "no task is called 'sofmax' (did you mean 'softmax'?)"),
         (("run", "--suite", "stater", *MINE), "no suite is called 'stater' (did you mean 'starter'?)"),
-        (("run", "--instances", "two"), "--instances must be a whole number, 1 or more, not 'two'"),
+        (("run", "--instances", "1000001"), "from 1 to 1,000,000, not '1000001'"),
+        (("run", "--instances", "two"), "--instances must be a whole number from 1 to 1,000,000, not 'two'"),
         (
             (*RUN, "--instances", "2"),
             "--instances 2 is more than the 1 that recorded:mine has for vector_add",

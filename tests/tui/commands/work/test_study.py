@@ -175,7 +175,7 @@ def test_cells_with_a_recording_play_its_chains_one_after_the_other(folder: Path
             r"line 6: seeds must be a list of whole numbers, for example \[1, 2\]",
         ),
         ("seeds = [1, 2]", "review = 'manual'", "unknown key 'review'"),
-        ("iterations = 1", "iterations = 0", "iterations must be a whole number, 1 or more, not 0"),
+        ("iterations = 1", "iterations = 0", "iterations must be a whole number from 1 to 1,000,000, not 0"),
         ("[[methods]]", "[[runs]]", "unknown key 'runs'"),
         ('models = ["anthropic:test"]', "", "names no model for geak; add --model P:NAME, or models = "),
         ('"softmax"', '"sofmax"', "softmax"),

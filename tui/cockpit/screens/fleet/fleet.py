@@ -63,6 +63,7 @@ g6C     the state, the number of the attempt, the newest verdict: of an
         behind `C`: the newest verdict is correct, with findings
         red, and `stuck !`: three attempts in a row failed with the same error
         in the header: how much `next` lists
+p       behind a state or a verdict: paused once this work is over
 ▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
 
 best    the best speedup of the task: geometric mean, or time-weighted if

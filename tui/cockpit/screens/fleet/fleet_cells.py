@@ -15,6 +15,8 @@ from tui.facts.vocabulary import speed_style, verdict_style
 
 WORD = 11
 """Cells of a state word with the gap behind it: `integrity`. With fewer, words take the place of the columns of effort."""
+PAUSED = "p"
+"""Mark of an instance that is paused once its present work is over."""
 FIGURE = 7
 """Cells of a speed: `>=2.03x`."""
 
@@ -42,7 +44,7 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
     Return the cell of an instance: `generate  6 1.31x`, `generate  6C` or `g6C`.
 
     `change` is the mark of a cell that changed lately. A stuck instance has a red `!` there, a correct one with findings
-    a yellow `!`. `named` puts the number of the instance in front.
+    a yellow `!`, one that a person paused a `p`. `named` puts the number of the instance in front.
     """
     stuck = bool(facts.same_error) and not facts.finished
     shows_best = form.speedup and facts.speed is not None
@@ -53,6 +55,8 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
         mark, mark_style = "!", "bad"
     elif facts.best_has_findings if shows_best else facts.has_findings:
         mark, mark_style = vocabulary.FINDING, "warn"
+    elif facts.doing.is_held and not form.words:
+        mark, mark_style = PAUSED, "warn"
     verdict = _verdict(facts)
     if not form.words:
         text = f"{facts.doing.letter}{facts.attempt or ''}"
@@ -74,7 +78,8 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
 
 def _short(facts: InstanceFacts) -> str:
     """The state in at most `WORD` cells; of the judge the stage alone: `timing`, `execution`, `REVIEW`."""
-    return "REVIEW" if facts.doing.letter == "?" else facts.doing.stage or facts.doing.state
+    word = "REVIEW" if facts.doing.letter == "?" else facts.doing.stage or facts.doing.state
+    return f"{word[: WORD - 2]} {PAUSED}" if facts.doing.is_held else word
 
 
 def _verdict(facts: InstanceFacts) -> tuple[str, str]:

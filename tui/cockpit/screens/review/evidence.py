@@ -21,6 +21,7 @@ from tui.cockpit.data.attempts import base_of, lineage
 from tui.cockpit.draw.lines import ELLIPSIS, Line, Span, beginning, clean, escaped, line, wrap, wrap_phrases
 from tui.facts import vocabulary
 from tui.facts.attempt import dated_decision
+from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.resources import is_amd, usage_of
 from tui.facts.evaluation.roofs import range_of
@@ -67,7 +68,7 @@ def _facts(
 ) -> Iterator[Fact]:
     evaluation, decision = attempt.evaluation, attempt.decision
     if decision is not None:
-        words = f"{vocabulary.decision_mark(attempt)} {dated_decision(decision, wall)}"
+        words = dated_decision(decision, wall)
         yield "decision", [Span(clean(words), "bold" if decision.accepted else "bad bold")]
     if evaluation is not None and evaluation.verdict is Verdict.CORRECT:
         yield from _claim(state, attempt, attempt.timed_evaluation or evaluation)
@@ -175,7 +176,7 @@ def standing_words(state: SessionState, attempt: AttemptState, instance: Instanc
     if attempt.waiting:
         return Span(f"{instance.key} WAITS for your decision", "warn")
     if instance.finished is not None:
-        return Span(f"{instance.key} ended ({instance.finished.replace('_', ' ')}), nothing waits", "dim")
+        return Span(f"{instance.key} ended ({ending_words(instance.finished)}), nothing waits", "dim")
     if state.stopped is not None:
         return Span(f"{instance.key} goes on after `wavedeck resume`", "dim")
     return Span(f"{instance.key} goes on", "busy")

@@ -29,7 +29,7 @@ from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 
-OTHER_CELLS = 21
+OTHER_CELLS = 22
 """Least width of a row of the queue without the name of the attempt."""
 
 
@@ -40,7 +40,7 @@ class ReviewScreen(ComparingScreen):
     HELP = """\
 Is this attempt safe to take? The queue has the attempts that wait, oldest
 first, then the undecided best attempts of instances that ended (`-`), then
-what was decided: `+` accepted, `x` rejected. `!` has findings.
+what was decided. `!` has findings.
 `own gain` compares an attempt with the best before it in its own instance
 (`apart`: other hardware or software timed that one); the line `before` has
 the session's best of the task, over all instances.

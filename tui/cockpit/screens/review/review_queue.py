@@ -115,7 +115,7 @@ def queue_columns(entries: Sequence[QueueEntry], *, wide: bool) -> tuple[Column,
     """Return the columns of the queue; `wide`: it has the whole width of the screen."""
     waits = any(entry.kind is QueueKind.WAITS for entry in entries)
     columns = (
-        Number("waits" if waits else "state", 7, 9),
+        Number("waits" if waits else "state", 8, 9),
         Column("attempt", 10, LONGEST_NAME, keep=wide),
         Number("own gain", 8, 8),
     )
@@ -168,8 +168,7 @@ def _state_cell(entry: QueueEntry, wall: float) -> Cell:
         return Cell(f"{vocabulary.WAITS} {vocabulary.clock(wall - entry.attempt.waiting_wall)}", "warn")
     if decision is None:
         return Cell(vocabulary.UNKNOWN, "dim")
-    mark = vocabulary.ACCEPTED if decision.accepted else vocabulary.REJECTED
-    return Cell(mark, "" if decision.accepted else "bad")
+    return Cell("accepted", "") if decision.accepted else Cell("rejected", "bad")
 
 
 def queue_title(entries: Sequence[QueueEntry]) -> str:
