@@ -117,7 +117,7 @@ def corpus_for(
 
 
 def read_plan(live: SessionFiles) -> SessionPlan | None:
-    """Returns the plan in a live folder; `None` if there is none. `EngineDidNotStart` if it cannot be read."""
+    """Returns the plan in a session's folder; `None` if there is none. `EngineDidNotStart` if it cannot be read."""
     try:
         return SESSION_PLAN.decode(live.plan.read_bytes())
     except FileNotFoundError:

@@ -35,7 +35,7 @@ from suites import Task, load_suite, load_task
 
 
 class SessionPlan(RunSettings, frozen=True, kw_only=True):
-    """A checked run with every default filled in; `plan.json` in the session's live folder."""
+    """A checked run with every default filled in; `plan.json` in the session's folder."""
 
     session: str
     prices: dict[str, Price] = msgspec.field(default_factory=dict)

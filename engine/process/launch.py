@@ -146,7 +146,7 @@ def _clear_dead_engine(live: SessionFiles) -> None:
 
 
 class EngineStart:
-    """The start of a live folder's engine, in a thread.
+    """The start of the engine of a session's folder, in a thread.
 
     An interrupt, which only the main thread gets, cannot lose an engine that has just started.
     """

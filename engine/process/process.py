@@ -88,7 +88,7 @@ class StopAsked(Exception):
 
 
 def main(folder: Path) -> int:
-    """Run the engine of a live folder to its end; returns the exit code."""
+    """Run the engine of a session's folder to its end; returns the exit code."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )

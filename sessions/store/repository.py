@@ -207,13 +207,6 @@ class Repository:
             return False
         return True
 
-    def is_whole(self, sha: str) -> bool:
-        """True if a commit, its trees and its files are here; says nothing about its parents."""
-        try:
-            return all(self.has(file) for file in self.read_tree(sha).values())
-        except StoreDamaged:
-            return False
-
     def is_complete(self, commits: Iterable[str]) -> bool:
         """True if the commits and all that they reach are here: one git process, which reads no file contents."""
         with tempfile.TemporaryFile() as wanted:
@@ -367,7 +360,7 @@ class Repository:
             with self.writing():
                 self.clear_stale_locks()
                 self._repo.git.pack_refs("--all")
-        # Git does not sync the folders; after this sync the live files may be removed.
+        # Git does not sync the folders.
         for folder in (self.git_dir / "objects" / "pack", self.git_dir / "refs" / "heads", self.git_dir):
             sync_folder(folder)
 

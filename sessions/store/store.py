@@ -92,7 +92,7 @@ def damaged_branch(branch: str) -> StoreDamaged:
 
 
 def segment_name(first_seq: int) -> str:
-    """Returns the path of the segment that begins with this event."""
+    """Returns the path of the piece that begins with this event."""
     return f"journal/{first_seq:08d}.jsonl"
 
 

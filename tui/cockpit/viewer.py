@@ -217,7 +217,7 @@ class LastWatched(msgspec.Struct, frozen=True):
 
 
 def remember(home: Home, session: str, state: SessionState) -> None:
-    """Keep how far the person saw a session that goes on; the file goes with its live folder."""
+    """Keep how far the person saw a session that goes on; the file goes when the session is stored."""
     path = _file(home, session)
     if path.parent.is_dir() and state.last_seq:
         path.write_bytes(msgspec.json.encode(LastWatched(state.last_seq)))

@@ -146,7 +146,7 @@ def next_command(session: str, *, running: bool = False, finished: bool) -> str:
 
 
 def not_stored(session: str) -> str:
-    """Return that a finished session still has its live files, which no engine moves to the store."""
+    """Return that a finished session is not in the store, and that no engine brings it there."""
     command = next_command(session, finished=False)
     return (
         f"{session} is finished, but not in the store; all its events are kept, move it there with: {command}"
