@@ -22,11 +22,11 @@ from harness import Verdict
 from sessions import events as ev
 from sessions.home import Home
 from sessions.journal.codec import encode
+from sessions.journal.file import compress_journal
 from sessions.metrics.accuracy import share
 from sessions.metrics.row_cache import rows_of_session
 from sessions.metrics.selection import best_rows
 from sessions.metrics.speedup import geomean_speedup
-from sessions.store.store import Store
 from tests.support.sessions import story
 
 READ, REPORT = "read", "report"
@@ -57,16 +57,16 @@ def write(home: Home, sessions: int, tasks: int, attempts: int) -> int:
     """Store the sessions; returns the bytes of their journals."""
     home.ensure()
     written = 0
-    with Store.of(home) as store:
-        for number in range(sessions):
-            session = f"20260101-{number:06d}-geak-0000"
-            numbered = (
-                msgspec.structs.replace(event, seq=seq, wall=1.7e9 + seq)
-                for seq, event in enumerate(events(session, tasks, attempts), 1)
-            )
-            journal = b"".join(encode(event) + b"\n" for event in numbered)
-            written += len(journal)
-            store.extend_journal(session, segments={1: journal}, files={}, wall=1.7e9)
+    for number in range(sessions):
+        session = f"20260101-{number:06d}-geak-0000"
+        numbered = (
+            msgspec.structs.replace(event, seq=seq, wall=1.7e9 + seq)
+            for seq, event in enumerate(events(session, tasks, attempts), 1)
+        )
+        files = home.files(session)
+        files.folder.mkdir()
+        written += files.journal.write_bytes(b"".join(encode(event) + b"\n" for event in numbered))
+        compress_journal(files.journal)
     return written
 
 
