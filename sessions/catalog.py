@@ -9,7 +9,7 @@ import threading
 from collections.abc import Collection
 from typing import NamedTuple
 
-from . import example
+from . import recorded_example as example
 from .errors import (
     AmbiguousSession,
     ForeignSession,

@@ -111,8 +111,8 @@ def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
     if only_ascii:
         os.environ["WAVEDECK_ASCII"] = "true"
     # Imported here: `--help` loads click alone.
-    from sessions.former_home import take_over
     from sessions.home import home_from
+    from sessions.journal.former_home import take_over
 
     home = home_from(os.environ)
     for session in take_over(home):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from sessions import example
+from sessions import recorded_example as example
 from sessions.errors import (
     CommandRefused,
     HomeNotWritable,

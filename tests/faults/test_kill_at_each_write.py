@@ -26,7 +26,7 @@ from sessions import EventClock, Home, Recorder, fold, journal_of, list_sessions
 from sessions import events as ev
 from sessions.catalog import delete_session
 from sessions.errors import NoSuchSession, NothingToResume, StoreBroken
-from sessions.former_home import take_over
+from sessions.journal.former_home import take_over
 from sessions.repairs import repairs
 from sessions.store import projection
 from sessions.store.sharing import fetch_sessions, push_sessions

@@ -9,8 +9,8 @@ from sessions import Home, journal_of, record_at_rest
 from sessions import events as ev
 from sessions.catalog import find_session, list_sessions, session_state
 from sessions.errors import CommandRefused
-from sessions.example import JOURNAL, NAME, WORD
 from sessions.journal.file import compressed_path
+from sessions.recorded_example import JOURNAL, NAME, WORD
 
 MOST_BYTES = 3 << 20
 

@@ -9,7 +9,7 @@ import msgspec
 from textual import work
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from sessions import example
+from sessions import recorded_example as example
 from sessions.errors import SessionsError
 from sessions.home import Home
 from sessions.state.state import SessionState

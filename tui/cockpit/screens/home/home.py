@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.worker import Worker, WorkerState
 
-from sessions import example
+from sessions import recorded_example as example
 from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.messages import NewRun, OpenComparison, OpenReport, OpenSession
 from tui.cockpit.dialogs.layers import LayeredScreen

@@ -10,7 +10,7 @@ from sessions import Home, fold, journal_of, list_sessions, record_at_rest
 from sessions import events as ev
 from sessions.errors import HomeNotWritable, SessionBusy
 from sessions.files import FileLock
-from sessions.former_home import take_over
+from sessions.journal.former_home import take_over
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions.story import SESSION
 

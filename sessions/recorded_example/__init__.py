@@ -13,5 +13,5 @@ WORD = "example"
 """Names it in commands."""
 SPEED = 10.0
 """Speed at which the app plays it: 13 minutes in 80 s."""
-JOURNAL = Path(__file__).parent / "recorded_example" / "journal.jsonl"
+JOURNAL = Path(__file__).parent / "journal.jsonl"
 """Its journal, which is there in the compressed form only (`sessions.journal.file`)."""

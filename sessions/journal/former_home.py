@@ -8,9 +8,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from .errors import HomeNotWritable
-from .files import FileLock
-from .home import Home
+from sessions.errors import HomeNotWritable
+from sessions.files import FileLock
+from sessions.home import Home
 
 LOCK_WAIT_S = 0.05
 """A reader that checks the lock holds it for microseconds."""
