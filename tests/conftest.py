@@ -36,8 +36,8 @@ settings.load_profile("soak" if SOAK else "default")
 
 LONG_FILES = (
     "faults/test_random_faults.py",
-    "tui/commands/work/test_run.py",
-    "tui/commands/work/test_own_kernels.py",
+    "tui/commands/run/test_run.py",
+    "tui/commands/run/test_own_kernels.py",
     "harness/compiler/test_compiler.py",
     "harness/stages/test_evaluate.py",
     "harness/recording/test_scripts.py",
@@ -47,8 +47,8 @@ LONG_FILES = (
     "faults/test_endurance.py",
     "faults/test_engine_kill.py",
     "test_main_job.py",
-    "tui/commands/work/test_eval.py",
-    "tui/commands/work/test_capture.py",
+    "tui/commands/run/test_eval.py",
+    "tui/commands/run/test_capture.py",
     "tui/cockpit/test_navigation.py",
     "tui/screens/test_pictures.py",
     "tui/screens/test_review.py",

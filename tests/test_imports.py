@@ -48,9 +48,9 @@ def loaded_by(code: str) -> set[str]:
                 *SDKS,
             ),
         ),
-        ("tui.commands.work.run", ("textual", *TORCH, *SDKS)),
+        ("tui.commands.run.run", ("textual", *TORCH, *SDKS)),
         (
-            "tui.commands.work.task",
+            "tui.commands.run.task",
             (
                 *("textual", "git", "engine.errors", "engine.methods", "engine.models", "engine.plan.plan"),
                 *("engine.plan.request", "sessions.events", "harness.node", *TORCH, *SDKS),

@@ -25,6 +25,11 @@ class Group(StrEnum):
     SERVE = "serve"
     COCKPIT = "cockpit"
 
+    @property
+    def folder(self) -> str:
+        """Folder of `tui.commands` with the group's modules."""
+        return "run" if self is Group.WORK else self.value
+
 
 class Takes(Enum):
     """The arguments of an action on the `:` line."""
@@ -69,7 +74,7 @@ class Action:
     def module(self) -> str:
         """Module of `tui.commands` with its command; empty: the command derives from this action, or there is none."""
         if self.group in (Group.WORK, Group.LOOK, Group.KEEP, Group.SERVE):
-            return f"{self.folder or self.group}.{self.name}"
+            return f"{self.folder or self.group.folder}.{self.name}"
         return self.name if self.name == "steer" else ""
 
     @property
@@ -242,7 +247,7 @@ _ACTIONS = {
         Action("sessions", "List, show, title, push, fetch, delete and record sessions."),
         Action("export", "Write kernels with evidence, a test and a benchmark."),
         Action("apply", "Commit a kernel to a new branch of its repository."),
-        Action("recheck", "Judge kernels again after an upgrade, and compare.", folder="work"),
+        Action("recheck", "Judge kernels again after an upgrade, and compare.", folder="run"),
     ),
     Group.SERVE: (
         Action("mcp", "Serve the judge to your own agent, by MCP."),

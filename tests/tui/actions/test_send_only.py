@@ -16,7 +16,7 @@ from suites.own.sizes import design
 from suites.own.texts import instruction
 from suites.source.package import find_package
 from tests.support.tasks.packaged_task import write_packaged_task
-from tests.tui.commands.work.test_own_kernels import KERNEL, REFERENCE, RETURNS
+from tests.tui.commands.run.test_own_kernels import KERNEL, REFERENCE, RETURNS
 from tui.actions.own_kernels import assumptions, find_reference, only_sent
 
 

@@ -16,7 +16,7 @@ from harness.stages.timing.baselines import KINDS
 from sessions.settings import MODULES, MethodOptions, RunSettings
 from tests.support.programs import ROOT
 from tui.actions import run_form, study_plan
-from tui.commands.work.run import run_command
+from tui.commands.run.run import run_command
 from tui.config import FIELDS, TABLES, Preferences, from_environment, variable_of
 
 KEPT_AS = dict.fromkeys(("stop-at-speedup", "stop-without-gain", "past-roof"), "stop") | {"suite": "tasks"}

@@ -21,7 +21,7 @@ from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from tests.support.cockpit.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, until
 from tests.support.cockpit.pictures import picture, screen_text
-from tests.tui.commands.work.test_own_kernels import KERNEL, REFERENCE, RETURNS
+from tests.tui.commands.run.test_own_kernels import KERNEL, REFERENCE, RETURNS
 from tui.actions.run_estimates import EstimatedRange, estimate
 from tui.actions.run_form import check, command_line
 from tui.cli import main
@@ -121,7 +121,7 @@ def test_copied_line_starts_the_same_run(home: Home, monkeypatch: pytest.MonkeyP
         plans.append(run)
         raise EngineDidNotStart("a test starts nothing")
 
-    monkeypatch.setattr("tui.commands.work.run.prepare", refuse)
+    monkeypatch.setattr("tui.commands.run.run.prepare", refuse)
     main(shlex.split(command_line(values))[1:])
     assert plans == [check(values, home=home, environ=os.environ, folder=Path.cwd()).run]
 

@@ -36,8 +36,8 @@ from tests.support.judge.evaluations import correct as correct_evaluation
 from tests.support.judge.evaluations import failed, traffic
 from tests.support.judge.judged_candidates import failing, mismatch
 from tui.commands.options import say_default_target
-from tui.commands.work import eval as evaluate
-from tui.commands.work.eval import EXIT_CODES, read_candidate
+from tui.commands.run import eval as evaluate
+from tui.commands.run.eval import EXIT_CODES, read_candidate
 from tui.diagnostics import ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline

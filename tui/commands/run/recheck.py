@@ -33,7 +33,7 @@ from tui.commands.options import (
     python_option,
     targets_option,
 )
-from tui.commands.work.eval import say_busy, say_wait
+from tui.commands.run.eval import say_busy, say_wait
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit, emit_json

@@ -38,7 +38,7 @@ from suites.public.task import PublicTask
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.options import say_default_target
 from tui.commands.ready import begin, go_on
-from tui.commands.work.public_suites import public_suite
+from tui.commands.run.public_suites import public_suite
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted

@@ -27,8 +27,8 @@ from suites.public.task import PublicTask
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.opening import open_session
 from tui.commands.ready import begin, go_on
-from tui.commands.work.eval import say_busy
-from tui.commands.work.predictions import judge_by_original
+from tui.commands.run.eval import say_busy
+from tui.commands.run.predictions import judge_by_original
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted, words

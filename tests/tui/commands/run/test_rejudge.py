@@ -13,7 +13,7 @@ from sessions.catalog import journal_of, list_sessions
 from tests.support.command_line import ROOT, Shell, one_line
 from tests.support.engine.engines import candidate
 from tests.support.sessions import stored_sessions as stored
-from tui.commands.work.rejudge import chosen
+from tui.commands.run.rejudge import chosen
 from tui.diagnostics import ExitCode
 
 

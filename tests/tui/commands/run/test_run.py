@@ -216,6 +216,6 @@ def test_tune_is_a_run_of_the_method_tune(shell: Shell, monkeypatch: pytest.Monk
             f"{requested.method} of {', '.join(requested.tasks)}, {requested.iterations} iterations"
         )
 
-    monkeypatch.setattr("tui.commands.work.run.prepare", refuse)
+    monkeypatch.setattr("tui.commands.run.run.prepare", refuse)
     done = shell("tune", "softmax", "--iterations", "3", "--detach")
     assert done.err.splitlines()[-1] == "wavedeck: tune of softmax, 3 iterations"
