@@ -151,9 +151,9 @@ class JournalFile:
         line: list[bytes] = []
         while chunk := self.read(start, CHUNK_BYTES):
             start += len(chunk)
-            first, *others = chunk.split(b"\n")
+            first, *rest = chunk.split(b"\n")
             line.append(first)
-            for following in others:
+            for following in rest:
                 yield b"".join((*line, b"\n"))
                 line = [following]
 

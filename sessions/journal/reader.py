@@ -150,8 +150,8 @@ class KeptEvent(msgspec.Struct, Generic[E], eq=False, gc=False):
             return cast("E", self.content)
         return cast("E", self.journal.event(cast("int", self.content)))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeptEvent) and self.event == other.event
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, KeptEvent) and self.event == value.event
 
     def __repr__(self) -> str:
         return repr(self.event)

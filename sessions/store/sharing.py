@@ -94,17 +94,17 @@ def _take_over(home: Home, store: Store, branches: Sequence[str]) -> None:
     repository = store.repository
     fetched = {branch: repository.read_ref(FETCHED + branch) for branch in branches}
     sessions = {branch.partition("/")[0] for branch in branches}
-    with ExitStack() as held:
+    with ExitStack() as undo:
         here = [home.files(session) for session in sorted(sessions) if home.files(session).folder.is_dir()]
         for files in here:
             lock = FileLock(files.lock)
-            held.callback(lock.release)
+            undo.callback(lock.release)
             # An engine continues the journal, so the store must not run ahead of it.
             if not lock.acquire(wait_s=LOCK_WAIT_S) or files.journal.exists():
                 raise BranchDiffers(journal_branch(files.session), where=str(home.store))
             if files.has_journal and not has_whole_journal(store, files):
                 raise StoreDamaged(f"the store lost a part of {files.session}")
-        held.enter_context(repository.writing())
+        undo.enter_context(repository.writing())
         for branch, sha in fetched.items():
             own = repository.read_ref(HEADS + branch)
             if sha is None or (own is not None and not repository.is_ancestor(own, sha)):

@@ -68,17 +68,17 @@ async def test_rebuilt_session_has_the_same_commits(home: Home) -> None:
 
 async def test_session_that_lost_its_pack_can_still_be_pushed_where_it_was_pushed_before(home: Home) -> None:
     await played(home)
-    other = home.root / "other.git"
-    git(home.root, "init", "--quiet", "--bare", str(other))
-    push_sessions(home, str(other), on_progress=lambda _line: None)
+    remote = home.root / "remote.git"
+    git(home.root, "init", "--quiet", "--bare", str(remote))
+    push_sessions(home, str(remote), on_progress=lambda _line: None)
     shutil.rmtree(home.store / "objects")
     (home.store / "objects").mkdir()
     for repair in repairs(home):
         assert repair.act is not None
         repair.act()
     record_at_rest(home, SESSION, ev.DecisionUndone(attempt="softmax#2/2", by="ada"))
-    push_sessions(home, str(other), on_progress=lambda _line: None)
-    assert git(other, "rev-parse", f"{SESSION}/_journal") == git(
+    push_sessions(home, str(remote), on_progress=lambda _line: None)
+    assert git(remote, "rev-parse", f"{SESSION}/_journal") == git(
         home.store, "rev-parse", f"{SESSION}/_journal"
     )
 

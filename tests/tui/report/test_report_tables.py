@@ -104,9 +104,9 @@ def test_coverage_names_the_size_of_the_suite() -> None:
 def test_interval_of_exec_is_over_tasks_not_sessions() -> None:
     """Ten sessions of one task say no more about other tasks than one session does."""
     chains = [timed(session=f"s{number}", speedup=2.0) for number in range(10)]
-    (many,), (one,) = cells(table("overall", *chains)), cells(table("overall", chains[0]))
-    assert many["n"] == "10"
-    assert many["exec 95 %"] == one["exec 95 %"] == "[20.7, 100.0]"
+    (of_ten,), (of_first,) = cells(table("overall", *chains)), cells(table("overall", chains[0]))
+    assert of_ten["n"] == "10"
+    assert of_ten["exec 95 %"] == of_first["exec 95 %"] == "[20.7, 100.0]"
 
 
 def test_sessions_that_differ_in_seed_only_have_mean_and_deviation() -> None:

@@ -130,12 +130,14 @@ def certainty_words(attempt: AttemptState, instance: InstanceState | None) -> st
 
 def speed_words(attempt: AttemptState) -> str:
     """Return `1.42x [1.38, 1.45]`, or `found 1.42x, confirmed 1.31x` if the exam timed it again; empty if not timed."""
-    speed, found = attempt.speed, attempt.found_speed
+    speed, before_exam = attempt.speed, attempt.found_speed
     if speed is None:
         return ""
     if not attempt.is_timed_again:
         return speed.words
-    return f"found {found.figure}, confirmed {speed}" if found is not None else f"confirmed {speed}"
+    if before_exam is None:
+        return f"confirmed {speed}"
+    return f"found {before_exam.figure}, confirmed {speed}"
 
 
 def against_words(evaluation: Evaluation, baseline: str = "") -> str:
