@@ -1,4 +1,4 @@
-"""Builds and parses the names of instances, attempts, calls and sessions (docs/formats.md, Names)."""
+"""Builds and parses the names of instances, attempts, calls and sessions (docs/data.md, Names)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Settings from flags, environment, `./wavedeck.toml` and the user's own file; the first of these wins.
 
-Keys are the long option names of `run`, and some of the cockpit. The contract is `docs/formats.md`, Configuration.
+Keys are the long option names of `run`, and some of the cockpit. The contract is `docs/data.md`, Configuration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Commands to a running engine: one JSON object per line over a unix socket, one line in reply (docs/formats.md).
+"""Commands to a running engine: one JSON object per line over a unix socket, one line in reply (docs/data.md).
 
 The socket carries only commands and acknowledgements. Viewers read everything else from the journal, so a slow viewer
 cannot block the engine.

@@ -1,4 +1,4 @@
-"""Time and size limits of the judge; `docs/formats.md` has the table."""
+"""Time and size limits of the judge; `docs/data.md` has the table."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A row is a JSON object. A row of the corpus has two candidates of one instance: the code before and after, how each was judged,
 and their difference. Codes are the candidates alone; the rows of KernelBench-X have the benchmark's test behind each code.
-docs/comparing.md explains the keys. An unknown value is `None`.
+docs/studies.md lists these differences. An unknown value is `None`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The git store: branches for instances, journals and accepted kernels; one commit per attempt.
 
-docs/formats.md (Store) defines the layout; docs/store.md says how to read it with plain git. All functions block, so
+docs/data.md defines the layout, and says how to read it with plain git. All functions block, so
 an event loop calls them through `asyncio.to_thread`.
 """
 

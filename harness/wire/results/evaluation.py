@@ -1,4 +1,4 @@
-"""The result of an evaluation: plain data that crosses processes and is kept on disk. `docs/formats.md` explains each key."""
+"""The result of an evaluation: plain data that crosses processes and is kept on disk. `docs/data.md` lists the keys."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The timing of one case on one device: plain data that crosses processes and is kept on disk.
 
-`docs/formats.md` explains each key.
+`docs/data.md` lists the keys.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def test_setting_is_known_on_every_surface(key: str) -> None:
 
 
 def test_documented_keys_are_the_keys_of_files() -> None:
-    page = (ROOT / "docs" / "formats.md").read_text().partition("## Configuration")[2]
+    page = (ROOT / "docs" / "data.md").read_text().partition("## Configuration")[2]
     row = next(line for line in page.splitlines() if line.startswith("| `suite`"))
     keys = re.findall(r"`([a-z-]+)`", row)
     assert keys == [*SETTINGS]
