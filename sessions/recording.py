@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,7 +19,7 @@ from sessions.settings import SCHEMA
 from suites.privacy import make_private_folder
 
 from .errors import BadRecording
-from .events import UNASKED, Role, Usage
+from .events import UNASKED, Origin, Role, Usage
 from .names import TaskName, split_attempt, split_call
 from .state.state import CallState, InstanceState, SessionState
 
@@ -46,6 +47,10 @@ class ChainEntry(msgspec.Struct, frozen=True):
     chain: int
     """From 1; instance n plays chain n."""
     attempts: int
+    start: bool = False
+    """True if the chain starts from a kernel, which is in `start_path`."""
+    fork: bool = False
+    """True if a person began the instance by a fork: the chain waits for a fork."""
 
 
 class RecordingFacts(msgspec.Struct, frozen=True):
@@ -69,6 +74,8 @@ class Recording:
     facts: RecordingFacts
     chains: Mapping[tuple[str, int], tuple[RecordedReply, ...]]
     """Replies in order, by full task name and chain."""
+    starts: Mapping[tuple[str, int], str]
+    """The kernels that chains start from, by full task name and chain."""
 
     def reply(self, task: str, chain: int, attempt: int, role: Role, n: int) -> RecordedReply | None:
         """Returns the reply to one call; `None` if the recording has none."""
@@ -82,8 +89,8 @@ class Recording:
         return list(dict.fromkeys(entry.task for entry in self.facts.chains))
 
     def chain_count(self, task: str) -> int:
-        """Returns how many instances of a task it can play."""
-        return sum(entry.task == task for entry in self.facts.chains)
+        """Returns how many instances of a task it can play; chains of forks do not count."""
+        return sum(entry.task == task and not entry.fork for entry in self.facts.chains)
 
     def longest_chain(self) -> int:
         """Returns the attempts of its longest chain; 0 if it has none."""
@@ -98,17 +105,24 @@ def chain_path(task: str, chain: int) -> str:
     return f"chains/{task}/{chain}.jsonl"
 
 
+def start_path(task: str, chain: int) -> str:
+    """Returns the path, in its recording, of the kernel that a chain starts from."""
+    return f"chains/{task}/{chain}.py"
+
+
 def load_recording(folder: Path) -> Recording:
     """Load a recording; `BadRecording` names the file and the error."""
     facts = _read_facts(folder / "recording.toml")
-    chains = {}
+    chains, starts = {}, {}
     for entry in facts.chains:
         if entry.chain < 1 or (entry.task, entry.chain) in chains:
             raise BadRecording(
                 f"{folder / 'recording.toml'}: chain {entry.chain} of {entry.task} is repeated or less than 1"
             )
         chains[entry.task, entry.chain] = _read_chain(folder / chain_path(entry.task, entry.chain))
-    return Recording(folder, facts, chains)
+        if entry.start:
+            starts[entry.task, entry.chain] = _read_start(folder / start_path(entry.task, entry.chain))
+    return Recording(folder, facts, chains, starts)
 
 
 def _read_facts(path: Path) -> RecordingFacts:
@@ -147,12 +161,19 @@ def _read_chain(path: Path) -> tuple[RecordedReply, ...]:
     return tuple(replies)
 
 
+def _read_start(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRecording(f"{path} cannot be read: {error}") from error
+
+
 def write_recording(states: Sequence[SessionState], name: str, folder: Path) -> Path:
     """Write the replies of finished sessions to `folder/name`, completely or not at all; returns its path.
 
     The chains of a later session follow the chains of the earlier sessions: on each task, instance n becomes chain n
-    plus the number of earlier instances. Raises `BadRecording` if a session is not finished, models or prompts
-    differ, there is no reply, or the name is taken or invalid.
+    plus the number of earlier instances. The chains of forks come last. Raises `BadRecording` if a session is not
+    finished, models or prompts differ, there is no reply, or the name is taken or invalid.
     """
     if not NAME.fullmatch(name):
         raise BadRecording(f"{name!r} cannot name a recording; use small letters, digits, dots and dashes")
@@ -171,7 +192,7 @@ def write_recording(states: Sequence[SessionState], name: str, folder: Path) -> 
         raise BadRecording(f"recording {name} already exists ({target}); choose another name")
     sessions = ", ".join(event.session for event in begun)
     chains = _chains_of(states)
-    if not any(chains.values()):
+    if not any(chain.replies for chain in chains):
         raise BadRecording(f"session {sessions} has no reply to record")
     facts = RecordingFacts(
         schema=SCHEMA,
@@ -179,10 +200,7 @@ def write_recording(states: Sequence[SessionState], name: str, folder: Path) -> 
         model=started.model,
         date=datetime.fromtimestamp(started.started, UTC).isoformat(timespec="seconds"),
         session=sessions,
-        chains=tuple(
-            ChainEntry(task, chain, max((reply.attempt for reply in replies), default=0))
-            for (task, chain), replies in sorted(chains.items())
-        ),
+        chains=tuple(chain.entry for chain in chains),
         templates=dict(sorted(started.templates.items())),
     )
     try:
@@ -196,22 +214,45 @@ def write_recording(states: Sequence[SessionState], name: str, folder: Path) -> 
     return target
 
 
-def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[RecordedReply]]:
-    chains: dict[tuple[str, int], list[RecordedReply]] = {}
-    before: Counter[str] = Counter()
-    for state in states:
-        for key, instance in state.instances.items():
-            if key in state.forks:
-                continue
-            chains[instance.task, before[instance.task] + instance.instance] = [
-                _reply(_asked_number(instance, split_attempt(call.attempt).number), call)
-                for attempt in instance.attempts
-                for call in attempt.calls
-                if call.finished
-            ]
-        if state.started is not None:
-            before.update(dict.fromkeys(state.started.tasks, state.started.instances))
-    return chains
+class _Chain(NamedTuple):
+    """A chain to be written."""
+
+    entry: ChainEntry
+    replies: Sequence[RecordedReply]
+    start: str
+
+
+def _chains_of(states: Sequence[SessionState]) -> list[_Chain]:
+    """The chains of sessions, in order of task and number; those of forks have the highest numbers of a task."""
+    places: Counter[str] = Counter()
+    chains = []
+    for forks in (False, True):
+        for state in states:
+            assert state.started is not None
+            for key, instance in state.instances.items():
+                if (key in state.forks) is not forks:
+                    continue
+                number = places[instance.task] + (1 if forks else instance.instance)
+                chain = _chain_of(instance, number, is_fork=forks)
+                if chain.replies or not forks:
+                    chains.append(chain)
+                    places[instance.task] += forks
+            if not forks:
+                places.update(dict.fromkeys(state.started.tasks, state.started.instances))
+    return sorted(chains, key=lambda chain: (chain.entry.task, chain.entry.chain))
+
+
+def _chain_of(instance: InstanceState, number: int, *, is_fork: bool) -> _Chain:
+    replies = [
+        _reply(_asked_number(instance, split_attempt(call.attempt).number), call)
+        for attempt in instance.attempts
+        for call in attempt.calls
+        if call.finished
+    ]
+    first = instance.attempts[0] if instance.attempts else None
+    start = first.source or "" if first is not None and first.origin is Origin.HUMAN and not is_fork else ""
+    attempts = max((reply.attempt for reply in replies), default=0)
+    return _Chain(ChainEntry(instance.task, number, attempts, bool(start), is_fork), replies, start)
 
 
 def _asked_number(instance: InstanceState, number: int) -> int:
@@ -233,15 +274,15 @@ def _reply(attempt: int, call: CallState) -> RecordedReply:
     )
 
 
-def _write_files(
-    folder: Path, facts: RecordingFacts, chains: Mapping[tuple[str, int], list[RecordedReply]]
-) -> None:
+def _write_files(folder: Path, facts: RecordingFacts, chains: Sequence[_Chain]) -> None:
     folder.mkdir()
     (folder / "recording.toml").write_text(_facts_text(facts), encoding="utf-8")
-    for (task, chain), replies in chains.items():
-        path = folder / chain_path(task, chain)
+    for entry, replies, start in chains:
+        path = folder / chain_path(entry.task, entry.chain)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(msgspec.json.encode(reply) + b"\n" for reply in replies))
+        if start:
+            (folder / start_path(entry.task, entry.chain)).write_text(start, encoding="utf-8")
 
 
 def _facts_text(facts: RecordingFacts) -> str:
@@ -253,10 +294,18 @@ def _facts_text(facts: RecordingFacts) -> str:
 
 
 def _table_text(table: Mapping[str, str | int]) -> str:
+    """A table; a flag that is off is left out."""
     return "".join(
-        f"{key if key.isalpha() else _quoted(key)} = {_quoted(value) if isinstance(value, str) else value}\n"
+        f"{key if key.isalpha() else _quoted(key)} = {_value_text(value)}\n"
         for key, value in table.items()
+        if value is not False
     )
+
+
+def _value_text(value: str | int) -> str:
+    if isinstance(value, str):
+        return _quoted(value)
+    return "true" if value is True else str(value)
 
 
 def _quoted(text: str) -> str:

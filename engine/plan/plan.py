@@ -82,8 +82,10 @@ def resolve(
     tasks = _tasks(plan, home, recording)
     if not (tasks or plan.to_record):
         raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
-    if plan.review == "manual" and plan.method == AGENT:
-        raise UsageProblem("--review manual does not go with the method agent, which waits for no person")
+    if plan.review != "auto" and plan.method == AGENT:
+        raise UsageProblem(
+            f"--review {plan.review} does not go with the method agent, which waits for no person"
+        )
     program = check_program(plan.options, plan.model, environ) if method.name == AGENT else None
     prices = with_shipped(plan.prices)
     _check_budgets(plan, models, prices, program)

@@ -68,7 +68,7 @@ Devices = Annotated[Names, Meta(description=f"{COMMAS}, for example idle or 0,1"
 Targets = Annotated[Names, Meta(description=f"{COMMAS}, for example gfx942,sm_90")]
 Modules = Annotated[Names, Meta(title="MODULES", description=f"{COMMAS}, of {', '.join(MODULES)}")]
 By = Annotated[Literal["all", "case"], Meta(title="WHAT", description="all or case")]
-Review = Annotated[Literal["auto", "manual"], Meta(title="HOW", description="auto or manual")]
+Review = Annotated[Literal["auto", "first", "manual"], Meta(title="HOW", description="auto, first or manual")]
 Allocate = Annotated[Literal["even", "best"], Meta(title="HOW", description="even or best")]
 
 
@@ -174,7 +174,11 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     ] = False
     review: Annotated[
         Review,
-        RunSetting("auto, or manual: wait for a decision at each better attempt", form="review", study=False),
+        RunSetting(
+            "auto, or wait for a decision: first: at the session's first better attempt; manual: at each",
+            form="review",
+            study=False,
+        ),
     ] = "auto"
     budget_usd: Annotated[
         Dollars | None, RunSetting("Highest cost of the session (needs prices)", form="most money, $")

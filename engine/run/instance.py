@@ -27,6 +27,7 @@ from engine.methods import Review, Start
 from engine.methods.orders import last_command, words_for
 from engine.methods.proposing import setting_of
 from engine.models import CallKey, Reply, Request
+from engine.models.clients.recorded import recorded_start
 from engine.plan.plan import read_start
 from engine.prompting.agent_prompt import agent_prompt, best_of_agent
 from engine.prompting.baseline_facts import BaselineFacts
@@ -288,12 +289,13 @@ class InstanceContext:
             origin, words = (Origin.HUMAN, "A person's edit") if fork.source else (Origin.FORK, "The kernel")
             source = fork.source or self._recorder.state.attempt(fork.base).source or ""
             return Start(source, origin, f"{words} of {fork.base}.", fork.base)
-        if not self.options.start:
-            return None
-        first = self._recorded(1)
-        recorded = first.source if first is not None else None
-        source = recorded or read_start(Path(self.options.start))
-        return Start(source, Origin.HUMAN, "A person's kernel.")
+        if self.options.start:
+            first = self._recorded(1)
+            recorded = first.source if first is not None else None
+            source = recorded or read_start(Path(self.options.start))
+            return Start(source, Origin.HUMAN, "A person's kernel.")
+        source = recorded_start(self._shared.clients.values(), self.task.id, self._chain)
+        return Start(source, Origin.HUMAN, "The kernel that the recording starts from.") if source else None
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`. `HarnessError` when the judge cannot compile."""
@@ -503,16 +505,26 @@ class InstanceContext:
 
     async def review(self, best: Evaluation | None = None) -> Review:
         """See `Context`."""
-        if self._shared.plan.review == "auto" or not (self._attempt.held or self._is_better_than(best)):
+        if not (self._attempt.held or (self._waits_for_person and self._is_better_than(best))):
             return Review(accepted=True)
         if self._decision is None:
             await self.settle()
-        # A person may have decided during the commit.
+        # During the commit, a person may have decided, and with the review `first` another attempt may have begun to wait.
         if self._decision is None and not self._attempt.waiting:
+            if not (self._attempt.held or self._waits_for_person):
+                return Review(accepted=True)
             self._recorder.record(WaitingForPerson(attempt=self._name))
         await self._shared.changes.until(lambda: self._decision is not None)
         assert self._decision is not None
         return Review(self._decision.accepted, self._decision.why)
+
+    @property
+    def _waits_for_person(self) -> bool:
+        """True if a better attempt waits for a decision: with the review `first`, only one attempt of the session does."""
+        review = self._shared.plan.review
+        return review == "manual" or (
+            review == "first" and not any(attempt.held for attempt in self._recorder.state.attempts())
+        )
 
     @property
     def _decision(self) -> DecisionMade | None:

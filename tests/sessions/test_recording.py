@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import Verdict
 from sessions import SessionState, fold, load_recording, write_recording
 from sessions import events as ev
 from sessions.errors import BadRecording
@@ -53,6 +54,28 @@ def test_corrective_request_has_its_own_reply(tmp_path: Path) -> None:
     ]
     recording = load_recording(write_recording([fold(events)], "two", tmp_path))
     assert [(reply.attempt, reply.n) for reply in recording.chains[TASK, 1]] == [(1, 1), (1, 2)]
+
+
+def test_start_and_fork_of_a_session_are_kept_and_a_fork_is_no_chain_of_a_run(tmp_path: Path) -> None:
+    first = "softmax#1/1"
+    events = [
+        story.started(),
+        ev.InstanceStarted(task=TASK, instance=1),
+        ev.AttemptStarted(attempt=first, origin=ev.Origin.HUMAN),
+        ev.CandidateProposed(attempt=first, source="# the start\n", strategy=""),
+        *story.attempt("softmax#1/2", Verdict.CORRECT, origin=ev.Origin.OPTIMIZE, base=first),
+        ev.InstanceForked(task=TASK, instance=3, base="softmax#1/2", seq=900),
+        ev.InstanceStarted(task=TASK, instance=3),
+        ev.AttemptStarted(attempt="softmax#3/1", origin=ev.Origin.FORK, base="softmax#1/2"),
+        *story.call("softmax#3/2", ev.Role.OPTIMIZER, "of the fork"),
+        ev.SessionFinished(),
+    ]
+    recording = load_recording(write_recording([fold(events)], "forked", tmp_path))
+    assert recording.starts == {(TASK, 1): "# the start\n"}
+    reply = recording.reply(TASK, 3, 1, ev.Role.OPTIMIZER, 1)
+    assert reply is not None
+    assert reply.text == "of the fork"
+    assert recording.chain_count(TASK) == 1
 
 
 def test_unusual_characters_round_trip(tmp_path: Path) -> None:

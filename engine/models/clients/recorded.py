@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from engine.errors import ContextTooLong, ModelError, RecordingExhausted
-from engine.models.client import Limits, Piece, Reply, Request, cut_at
+from engine.models.client import Client, Limits, Piece, Reply, Request, cut_at
 from engine.models.spec import ModelSpec, find_recording
 from sessions.recording import Recording, load_recording
 
@@ -94,6 +94,12 @@ def open_recorded(spec: ModelSpec, home_recordings: Path, limits: Limits) -> Rec
     """
     recording = load_recording(find_recording(spec.name, home_recordings))
     return RecordedClient(recording, reply_bytes=limits.reply_bytes)
+
+
+def recorded_start(clients: Iterable[Client], task: str, chain: int) -> str:
+    """Returns the kernel that a chain of a recording starts from; empty if there is none."""
+    recordings = (client.recording for client in clients if isinstance(client, RecordedClient))
+    return next((recording.starts.get((task, chain), "") for recording in recordings), "")
 
 
 def changed_templates(recorded: Mapping[str, str], current: Mapping[str, str]) -> tuple[str, ...]:

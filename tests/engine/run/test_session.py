@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,9 +25,11 @@ from sessions.events import (
     Event,
     InstanceFinished,
     Notice,
+    Origin,
     ReplyPiece,
 )
 from sessions.journal.journal import read_journal
+from sessions.settings import MethodOptions
 from tests.support.engine.engines import (
     ScriptedJudge,
     answer_of,
@@ -189,6 +192,23 @@ async def test_recorded_session_plays_to_the_same_verdicts(home: Home) -> None:
     again = await play(home, client, session_plan=session_plan)
     assert verdicts(again) == verdicts(events)
     assert endings(again) == ["recording_exhausted"] * 2
+
+
+async def test_recording_plays_from_the_kernel_that_its_session_started_from(
+    home: Home, tmp_path: Path
+) -> None:
+    start = tmp_path / "start.py"
+    start.write_text(candidate("correct 1.0", "the start"))
+    options = MethodOptions(start=str(start))
+    events = await play(home, scripted_model("correct 2.0"), session_plan=plan(iterations=1, options=options))
+    write_recording([fold(events)], "again", home.recordings)
+    client = RecordedClient(load_recording(home.recordings / "again"), pieces_a_second=None)
+    session_plan = plan("20260101-000001-geak-0001", model="recorded:again", iterations=1)
+    again = await play(home, client, session_plan=session_plan)
+    assert verdicts(again) == verdicts(events)
+    first, second = fold(again).attempts()
+    assert (first.origin, first.source) == (Origin.HUMAN, start.read_text())
+    assert second.base == first.attempt
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,20 @@ async def test_manual_review_holds_only_at_a_better_attempt(tmp_path: Path) -> N
     assert len(fold(events).attempts()) == 4
 
 
+async def test_first_review_waits_once_in_a_session_and_is_resumed_so(tmp_path: Path) -> None:
+    session_plan = plan(instances=2, iterations=3, review="first")
+    verdicts = ("correct 1.5", "correct 2.0", "correct 3.0")
+    table = Table(tmp_path, session_plan, *verdicts)
+    engine = asyncio.create_task(table.play(kill_at="1/3/optimizer"))
+    await until(lambda: table.is_judged("vector_add#1/1") and table.is_judged("vector_add#2/1"))
+    (waiting,) = table.waiting()
+    table.decide(waiting, accepted=True, why="")
+    await engine
+    events = await table.play()
+    assert [event.attempt for event in events if isinstance(event, WaitingForPerson)] == [waiting]
+    assert [len(instance.attempts) for instance in fold(events).instances.values()] == [3, 3]
+
+
 async def test_attempt_that_is_decided_during_its_commit_does_not_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
