@@ -62,7 +62,15 @@ def consequences(state: SessionState, attempt: AttemptState, *, accepted: bool, 
     instance = state.instances[split_attempt(attempt.attempt).instance]
     effect = (accept_words if accepted else reject_words)(state, attempt, instance, over=over)
     reason = _reason_words(state, attempt, instance, accepted=accepted, over=over)
-    return f"{'Accepted' if accepted else 'Rejected'}: {effect}.\n{reason}"
+    sentences = (f"{'Accepted' if accepted else 'Rejected'}: {effect}.", reason, recorded_words(state))
+    return "\n".join(filter(None, sentences))
+
+
+def recorded_words(state: SessionState) -> str:
+    """Return a sentence that says what a recorded model does with a person's words; empty for a real model."""
+    if state.finished or state.started is None or not state.started.model.startswith("recorded:"):
+        return ""
+    return "The model is recorded: its next reply was made without your words."
 
 
 def accept_words(

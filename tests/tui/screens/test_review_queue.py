@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from sessions import events as ev
@@ -122,6 +123,7 @@ def words(state: SessionState, name: str, *, accepted: bool, over: bool = False)
 
 def test_dialog_says_who_reads_the_reason() -> None:
     state = fold(reviews.waiting())
+    state.started = msgspec.structs.replace(state.started, model="anthropic:claude")
     assert words(state, "softmax#1/3", accepted=False) == (
         "Rejected: softmax#1 goes on without it.\n"
         "The reason goes to the reflector: into the next prompt of softmax#1, and into those of softmax#2."
@@ -130,6 +132,12 @@ def test_dialog_says_who_reads_the_reason() -> None:
         "Accepted: softmax#1 goes on from it, the store gets accepted:starter/softmax/kernel.py instead of #1/1.\n"
         "The reason goes into the next prompts of softmax#1, softmax#2."
     )
+
+
+def test_dialog_says_that_a_recorded_model_does_not_know_the_reason() -> None:
+    state = fold(reviews.waiting())
+    assert state.started.model.startswith("recorded:")
+    assert "its next reply was made without your words" in words(state, "softmax#1/3", accepted=False)
 
 
 def test_reason_at_a_stopped_engine_waits_for_a_resume() -> None:

@@ -36,7 +36,7 @@ from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.draw.lines import Span, clean
 from tui.config import Preferences
 from tui.diagnostics import Complaint
-from tui.facts.attempt import consequences, decided_words
+from tui.facts.attempt import consequences, decided_words, recorded_words
 from tui.facts.evaluation.certainty import certainty_words
 
 ASKING = ("edit", "retire", "stop")
@@ -216,9 +216,12 @@ class Commander:
                 self.ask_and_decide(attempt, accepted=order.name == "accept", decided=lambda: None)
             return
         may_be_empty = action.takes is Takes.FORK
+        has_words = action.takes in (Takes.FORK, Takes.HINT)
+        recorded = recorded_words(feed.state) if feed is not None and has_words else ""
+        keys = f"enter: {order.name}   escape: cancel"
         dialog = LineDialog(
             f"{order.name.capitalize()} {order.target}",
-            hint=f"{action.does}\nenter: {order.name}   escape: cancel",
+            hint="\n".join(filter(None, (action.does, recorded, keys))),
             placeholder="a hint for its first attempt (may stay empty)" if may_be_empty else "",
         )
         self._host.app.push_screen(dialog, answered)
