@@ -239,10 +239,30 @@ def gemini_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[st
             pass
 
 
+def own_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
+    """Yield the words of a JSON object of an agent without a preset.
+
+    `{"wavedeck": {"input_tokens": 5000, "output_tokens": 900, "cost_usd": 0.03}}` states its totals since its start. Every
+    other object is text.
+    """
+    stated = event.get("wavedeck")
+    if not isinstance(stated, dict):
+        yield json.dumps(event, ensure_ascii=False)
+        return
+    spending.usage = read_usage(
+        input_tokens=stated.get("input_tokens"),
+        output_tokens=stated.get("output_tokens"),
+        cached_tokens=stated.get("cached_tokens"),
+        cache_write_tokens=None,
+    )
+    spending.cost_usd = cost(stated.get("cost_usd"))
+
+
 FORMATS: dict[str, Callable[[dict[str, Any], StatedSpending], Iterator[str]]] = {
     "claude": claude_words,
     "codex": codex_words,
     "gemini": gemini_words,
+    "own": own_words,
 }
 """Readers of one JSON object a line; any other format is text."""
 

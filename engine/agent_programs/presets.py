@@ -145,7 +145,7 @@ def program_of(options: MethodOptions) -> AgentProgram | None:
             "--agent-command needs {prompt} as a word of its own: the text of the task comes there"
         )
     if program is None:
-        return AgentProgram(Path(words[0]).name, words)
+        return AgentProgram(Path(words[0]).name, words, output="own")
     return replace(program, command=words, confined=(), unconfined=())
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from engine.prompting.facts import ErrorFacts, error_facts, failure_line
 from engine.prompting.figures import Measurements, TimedRow, achieved, measurements, timed_rows
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Setting
-from harness import Verdict
+from harness import Evaluation, Verdict
 from harness.assembly.code_texts import code_texts
 from harness.profiling.bottleneck import profile_words
 from harness.wire.results.kernel_counts import Profile
@@ -33,6 +33,8 @@ ALWAYS = ("attempt", "attempts")
 EMPTY: tuple[object, ...] = ("", None, [], {})
 LEFT_OUT = ("ranked_us", "resource_legend")
 """Facts of prompts that answers leave out: the first is another fact of its row, the second explains plain words."""
+BRIEF_STANDOUTS = 2
+"""Sentences on figures in a brief answer."""
 DIGITS = 4
 """Significant digits of a number in an answer, as in prompts. Values of tensors are texts."""
 
@@ -162,9 +164,15 @@ def task_answer(setting: Setting) -> TaskAnswer:
 
 
 def verdict_answer(
-    state: SessionState, instance: str, attempt: str, *, next_step: str, person: tuple[str, ...]
+    state: SessionState,
+    instance: str,
+    attempt: str,
+    *,
+    next_step: str,
+    person: tuple[str, ...],
+    is_brief: bool = False,
 ) -> VerdictAnswer:
-    """Returns the facts about an attempt, which may not have begun."""
+    """Returns the facts about an attempt, which may not have begun. A brief answer has no figures of single binaries."""
     session = state.started.session if state.started is not None else ""
     remaining = evaluations_left(state, instance)
     words = best_words(best_of_agent(state, instance), attempt)
@@ -179,11 +187,20 @@ def verdict_answer(
         next=next_step,
         same_as=state.attempt(attempt).same_as,
         error=error_facts(judged) if evaluation.error else None,
-        figures=measurements(evaluation) if evaluation.verdict is Verdict.CORRECT else None,
+        figures=_figures(evaluation, is_brief=is_brief),
         best=words,
         evaluations_left=remaining,
         person=person,
         session=session,
+    )
+
+
+def _figures(evaluation: Evaluation, *, is_brief: bool) -> Measurements | None:
+    if evaluation.verdict is not Verdict.CORRECT:
+        return None
+    figures = measurements(evaluation)
+    return (
+        replace(figures, resources=(), standouts=figures.standouts[:BRIEF_STANDOUTS]) if is_brief else figures
     )
 
 

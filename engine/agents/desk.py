@@ -299,9 +299,9 @@ class AgentDesk:
         session = self._session_of(attempt)
         if session.find(attempt) is None:
             raise AgentRefused(f"there is no attempt {attempt}")
-        return self._answer(session, attempt)
+        return self._answer(session, attempt, is_brief=False)
 
-    def _answer(self, session: AgentSession, attempt: str) -> VerdictAnswer:
+    def _answer(self, session: AgentSession, attempt: str, *, is_brief: bool = True) -> VerdictAnswer:
         running = session.read()
         person = session.listener.news(session.state)
         begun = session.find(attempt)
@@ -312,7 +312,9 @@ class AgentDesk:
             step = "send the next candidate, or submit" if remaining else "no evaluation is left; submit"
         else:
             step = f"{session.doing(attempt)}; call wait with {attempt}"
-        return verdict_answer(session.state, session.key, attempt, next_step=step, person=person)
+        return verdict_answer(
+            session.state, session.key, attempt, next_step=step, person=person, is_brief=is_brief
+        )
 
     async def asm(self, attempt: str, *, kernel: str, case: str) -> AsmAnswer:
         """Returns the assembly of an attempt's kernels, as far as the session keeps it."""

@@ -118,7 +118,7 @@ def make_server(desk: AgentDesk) -> MCPServer[None]:
 
     @offer(annotations=READS)
     async def explain(attempt: Attempt) -> str:
-        """Show all that is known of an earlier attempt: error with trace, or times, traffic and resources."""
+        """Show all that is known of an earlier attempt: error with trace, or times, traffic, registers and loads."""
         return await answered(desk.explain(attempt))
 
     @offer(annotations=READS)

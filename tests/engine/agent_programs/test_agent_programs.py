@@ -112,6 +112,16 @@ def test_claude_says_tokens_of_each_message_while_it_works() -> None:
     assert output.stated.usage == Usage(18, 50, 7, None)
 
 
+def test_agent_without_preset_states_its_totals_in_a_line_of_json() -> None:
+    output = AgentOutput("own")
+    stated = {"input_tokens": 5000, "output_tokens": 900, "cost_usd": 0.03}
+    text = output.read(b"I try.\n" + lines({"wavedeck": stated}, {"other": 1}))
+    assert text == 'I try.\n{"other": 1}\n'
+    assert output.take_spending() == (Usage(5000, 900, None, None), 0.03)
+    output.read(lines({"wavedeck": {**stated, "output_tokens": 1000}}))
+    assert output.take_spending().usage.output_tokens == 100
+
+
 def test_pieces_of_a_message_are_one_line() -> None:
     output = AgentOutput("gemini")
     pieces = [

@@ -53,6 +53,7 @@ def test_best_attempt_is_told_with_the_cases_where_another_is_faster() -> None:
 def test_answer_about_a_correct_attempt_is_short(speed: tuple[object, ...]) -> None:
     evaluation = journals.correct(speed=speed) if speed else journals.correct(waste=1.23456789)
     state = session_of(evaluation)
-    text = encoded(verdict_answer(state, "softmax#1", FORMER, next_step="submit", person=()))
+    answer = verdict_answer(state, "softmax#1", FORMER, next_step="submit", person=(), is_brief=True)
+    text = encoded(answer)
     assert len(text) < 1500
     assert re.search(r"\d\.\d{5}", text) is None

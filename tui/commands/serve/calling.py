@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from engine.agent_programs.presets import TASK, TOKEN, URL
-from engine.agents.answers import VerdictAnswer
+from engine.agents.answers import VerdictAnswer, encoded
 from engine.agents.desk import AgentDesk, DeskRules
 from engine.plan.plan import read_kernel
 from engine.plan.request import RunPlan
@@ -21,7 +21,7 @@ from sessions.home import Home
 from tui.commands.opening import open_session, without_session
 from tui.commands.options import complete_files, complete_tasks
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.print.plain import emit_json
+from tui.print.plain import emit, emit_json
 
 
 @click.group("call")
@@ -55,7 +55,7 @@ def eval_command(words: tuple[str, ...], *, task: str | None, note: str) -> Exit
     if task is None and len(tasks) != 1:
         raise Complaint(f"the session has several tasks; name one with --task: {', '.join(tasks)}")
     answer = asyncio.run(propose(opened.home, opened.name, task or tasks[0], source, note))
-    emit_json(answer)
+    emit(encoded(answer))
     return ExitCode.DONE if answer.verdict == Verdict.CORRECT else ExitCode.NO
 
 
