@@ -20,7 +20,7 @@ The name of a hidden case says its kind, and each kind finds a bug that a task's
 | a small PARAMETER | use the default of a parameter such as `eps` |
 
 Sizes and values differ from candidate to candidate. `axes` and `allows` in the `task.toml` decide which kinds a task has;
-`docs/task-format.md` describes the inputs of each.
+`docs/tasks.md` describes the inputs of each.
 """
 
 from __future__ import annotations

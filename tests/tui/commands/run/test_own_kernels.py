@@ -98,7 +98,7 @@ def test_eval_makes_a_task_of_a_file_and_judges_it(shell: Shell, home: Home) -> 
 
 @pytest.mark.soak
 def test_a_named_size_is_swept_and_varies_as_documented(shell: Shell, home: Home) -> None:
-    page = (ROOT / "docs" / "own-kernels.md").read_text()
+    page = (ROOT / "docs" / "tutorial.md").read_text().partition("### Judge the kernel with one command")[2]
     blocks = page.split("```")
     kernel = write(blocks[1].removeprefix("python\n"), "rms.py")
     words = shlex.split(blocks[3])
