@@ -26,7 +26,7 @@ COMMANDS = {
     "wavedeck run --help": [WAVEDECK, "run", "--help"],
     "wavedeck sessions list": [WAVEDECK, "sessions", "list"],
 }
-DRAWN = b"quit"
+DRAWN = b"leave"
 """Text of the footer, which is part of the first complete frame."""
 
 
