@@ -71,9 +71,13 @@ class Speed(msgspec.Struct, frozen=True):
 
     @property
     def is_gain(self) -> bool:
-        """True if the whole interval is above 1 and a case is exact: only then a screen shows the speed as better."""
-        has_exact = not self.sign or (self.sign == Bound.AT_LEAST.sign and self.exact is not None)
-        return has_exact and self.low is not None and self.low > 1.0
+        """True if the whole interval is above 1, and with a lower bound also that of the exact cases alone.
+
+        Only then a screen shows the speed as better.
+        """
+        bounded = self.exact if self.sign == Bound.AT_LEAST.sign else None
+        lows = [self.low, bounded.low] if bounded is not None else [self.low]
+        return (not self.sign or bounded is not None) and all(low is not None and low > 1.0 for low in lows)
 
     @property
     def is_loss(self) -> bool:

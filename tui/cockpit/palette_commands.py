@@ -11,10 +11,10 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
-from sessions.state.state import SessionState
 from tui.actions.line import possible_orders
-from tui.cockpit.data.attempts import doing_cell, ordered_instances
-from tui.cockpit.desk.desk import Desk
+from tui.cockpit.data.attempts import ordered_instances
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.desk.desk import Desk, elsewhere_words
 from tui.cockpit.desk.messages import LeaveSession, OpenInstance, OpenSession
 from tui.cockpit.draw.lines import clean
 from tui.cockpit.screens.acting import ActingScreen
@@ -50,7 +50,7 @@ class SessionCommands(Provider):
         elif desk.feed is not None:
             if isinstance(self.screen, SessionScreen):
                 yield from _screens(self.screen)
-            yield from _jumps(self.app, desk.feed.state)
+            yield from _jumps(self.app, desk.feed)
             if desk.commander.can_act:
                 orders += _orders(desk, self.app.screen_stack)
         else:
@@ -108,13 +108,13 @@ def _screens(screen: SessionScreen) -> Iterator[PaletteEntry]:
     )
 
 
-def _jumps(app: App[Any], state: SessionState) -> Iterator[PaletteEntry]:
+def _jumps(app: App[Any], feed: Feed) -> Iterator[PaletteEntry]:
     """Each instance and each attempt."""
-    for instance in ordered_instances(state):
+    for instance in ordered_instances(feed.state):
         key = instance.key
         yield PaletteEntry(
             f"instance {key}",
-            doing_cell(state, instance).text,
+            feed.facts.of(feed.state, instance).doing.word,
             partial(app.post_message, OpenInstance(key)),
             True,
         )
@@ -135,6 +135,8 @@ def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[PaletteEntry
     instance = screen.steered_instance if screen is not None else None
     attempt = screen.steered_attempt if screen is not None else None
     for order in possible_orders(desk.feed.state, instance, attempt):
+        if elsewhere_words(desk.feed, order.action):
+            continue
         name = " ".join(filter(None, (order.name, order.target, order.text)))
         does, stops = order.action.does, order.name in ("retire", "stop")
         yield PaletteEntry(name, does, partial(desk.commander.ask, order), True, stops)

@@ -49,11 +49,14 @@ class Doing(NamedTuple):
         return f"{word}, then paused" if self.is_held else word
 
 
-def doing(state: SessionState, instance: InstanceState) -> Doing:
-    """Return what an instance does now; what a person asked for comes first."""
+def doing(state: SessionState, instance: InstanceState, *, is_abandoned: bool = False) -> Doing:
+    """Return what an instance does now; what a person asked for comes first.
+
+    `is_abandoned`: the engine was killed before it could say that it stops.
+    """
     if not instance.finished and instance.key in state.retired:
         return Doing(".", "stopping", "warn")
-    if state.stopped is not None and not instance.finished:
+    if (is_abandoned or state.stopped is not None) and not instance.finished:
         waits = instance.word == "person"
         return Doing("s", "not decided" if waits else "stopped", "warn" if waits else "dim")
     asked = {split_attempt(measure.attempt).instance for measure in state.measures}

@@ -87,14 +87,17 @@ class InstanceFacts:
 class FactsCache:
     """Keeps the facts of each instance until `forget` names it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_abandoned: bool = False) -> None:
+        """`is_abandoned`: the engine was killed, so no instance works."""
         self._facts: dict[str, InstanceFacts] = {}
+        self.is_abandoned = is_abandoned
 
     def of(self, state: SessionState, instance: InstanceState) -> InstanceFacts:
         """Return the facts of an instance: the same object while nothing changed."""
         facts = self._facts.get(instance.key)
         if facts is None:
-            facts = self._facts[instance.key] = instance_facts(state, instance)
+            facts = instance_facts(state, instance, is_abandoned=self.is_abandoned)
+            self._facts[instance.key] = facts
         return facts
 
     def all(self, state: SessionState) -> list[InstanceFacts]:
@@ -113,7 +116,9 @@ class FactsCache:
             del self._facts[key]
 
 
-def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFacts:
+def instance_facts(
+    state: SessionState, instance: InstanceState, *, is_abandoned: bool = False
+) -> InstanceFacts:
     """Return the facts of an instance."""
     judged = sorted(
         (attempt for attempt in instance.attempts if attempt.verdict is not None),
@@ -130,7 +135,7 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         key=instance.key,
         task=instance.task,
         number=instance.instance,
-        doing=doing(state, instance),
+        doing=doing(state, instance, is_abandoned=is_abandoned),
         attempt=shown.number if shown is not None else 0,
         verdict=judged[-1].verdict if judged else None,
         has_findings=bool(judged) and bool(findings_of(judged[-1])),

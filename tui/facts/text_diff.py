@@ -1,4 +1,4 @@
-"""The difference between two texts as hunks of rows, and as plain lines.
+"""The difference between two texts as hunks of rows, and as a unified diff.
 
 Lines are matched by content: equal lines, similar lines with their changed words, and moved blocks.
 """
@@ -44,6 +44,12 @@ class LineKind(StrEnum):
     """The same line in its new place."""
 
 
+OLD_KINDS = (LineKind.REMOVED, LineKind.CHANGED, LineKind.MOVED_AWAY)
+"""Kinds of the lines that only the old text has at their place."""
+ONLY_NEW = (LineKind.ADDED, LineKind.MOVED_HERE)
+NEW_KINDS = (*ONLY_NEW, LineKind.CHANGED)
+
+
 class DiffRow(NamedTuple):
     """One line, or a pair of lines. A row of a moved block has both its numbers, too."""
 
@@ -78,22 +84,21 @@ class Diff(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """`+14 -9`, and the number of moved lines if there are any."""
-        added = self.count(LineKind.ADDED, LineKind.CHANGED)
+        """`+14 -9`, and how many of these lines are moved if there are any."""
         moved = self.count(LineKind.MOVED_HERE)
-        size = diff_words(added, self.count(LineKind.REMOVED, LineKind.CHANGED))
+        size = diff_words(self.count(*NEW_KINDS), self.count(*OLD_KINDS))
         return f"{size}, {moved} moved" if moved else size
 
 
 def diff_words(added: int, removed: int) -> str:
-    """Returns the size of a difference: `+14 -9`; a moved line is no change, a changed line is added and removed."""
+    """Returns the size of a difference: `+14 -9`; a changed and a moved line are added and removed, as in a unified diff."""
     return f"+{added} -{removed}"
 
 
 def count_changes(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Returns the numbers of added and of removed lines, as `Diff.summary` has them, without a search for similar lines."""
-    _, _, removed, added = _aligned(old, new)
-    return len(added), len(removed)
+    """Returns the numbers of added and of removed lines, as `Diff.summary` has them; faster."""
+    equal = len(_equal_lines(old, new))
+    return len(new) - equal, len(old) - equal
 
 
 def compare_lines(old: Sequence[str], new: Sequence[str]) -> Diff:
@@ -129,7 +134,14 @@ def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffRow]:
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> tuple[list[tuple[int, int]], dict[int, int]]:
     """The numbers of equal and similar lines, rising on both sides; old and new number of each moved line."""
-    equal, moves, removed, added = _aligned(old, new)
+    equal = _equal_lines(old, new)
+    removed, added = (
+        set(range(len(old))) - {i for i, _ in equal},
+        set(range(len(new))) - {j for _, j in equal},
+    )
+    moves = _moves(old, new, removed, added)
+    removed -= moves.keys()
+    added -= set(moves.values())
     pairs = list(equal)
     for (last, new_last), (i, j) in pairwise([(-1, -1), *equal, (len(old), len(new))]):
         olds = [number for number in range(last + 1, i) if number in removed]
@@ -138,21 +150,15 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> tuple[list[tuple[int, in
     return sorted(pairs), moves
 
 
-def _aligned(
-    old: Sequence[str], new: Sequence[str]
-) -> tuple[list[tuple[int, int]], dict[int, int], set[int], set[int]]:
-    """The numbers of equal lines, rising on both sides; those of moved lines; the removed old and the added new lines."""
+def _equal_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The numbers of equal lines, rising on both sides."""
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     stop, new_stop = len(old) - end, len(new) - end
     equal = [(place, place) for place in range(start)]
     for block in SequenceMatcher(_is_bare, old[start:stop], new[start:new_stop]).get_matching_blocks():
         equal += [(start + block.a + step, start + block.b + step) for step in range(block.size)]
-    equal += [(stop + step, new_stop + step) for step in range(end)]
-    removed = set(range(len(old))) - {i for i, _ in equal}
-    added = set(range(len(new))) - {j for _, j in equal}
-    moves = _moves(old, new, removed, added)
-    return equal, moves, removed - moves.keys(), added - set(moves.values())
+    return equal + [(stop + step, new_stop + step) for step in range(end)]
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
@@ -230,22 +236,33 @@ def _ranges(line: str, tokens: Sequence[re.Match[str]], edits: Iterable[tuple[in
     return tuple(marks)
 
 
-def diff_text(diff: Diff, old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Returns the difference as plain lines, each after its sign: `-`, `+`, `>` for a moved line, or a space."""
-    lines: list[str] = []
+def unified_lines(
+    old: Sequence[str], new: Sequence[str], old_name: str, new_name: str, diff: Diff | None = None
+) -> list[str]:
+    """Returns the lines of a unified diff of the size of `diff`, the difference of the texts; empty if they are the same."""
+    diff = diff or compare_lines(old, new)
+    lines = [f"--- {old_name}", f"+++ {new_name}"] if diff.hunks else []
+    at = new_at = 0
     for folded, hunk in diff.parts():
-        if folded and diff.hunks:
-            lines.append(f"... {skipped_words(len(folded))}")
-        for kind, rows in stretches(hunk):
-            if kind is LineKind.MOVED_AWAY:
-                lines.append(f"... {moved_words(rows)}")
-                continue
-            for row in rows:
-                if row.old is not None and kind is not LineKind.MOVED_HERE:
-                    lines.append(f"{' ' if kind is LineKind.SAME else '-'}{old[row.old]}")
-                if row.new is not None and kind is not LineKind.SAME:
-                    lines.append(f"{'>' if kind is LineKind.MOVED_HERE else '+'}{new[row.new]}")
+        at, new_at = at + len(folded), new_at + len(folded)
+        body: list[str] = []
+        for is_same, group in groupby(hunk, key=lambda row: row.kind is LineKind.SAME):
+            rows = list(group)
+            before = [old[row.old] for row in rows if row.old is not None and row.kind not in ONLY_NEW]
+            after = [new[row.new] for row in rows if row.new is not None and row.kind in NEW_KINDS]
+            body += [f"{' ' if is_same else '-'}{line}" for line in before]
+            body += [f"+{line}" for line in after]
+        if body:
+            length = sum(not line.startswith("+") for line in body)
+            new_length = sum(not line.startswith("-") for line in body)
+            lines += [f"@@ -{_range(at, length)} +{_range(new_at, new_length)} @@", *body]
+            at, new_at = at + length, new_at + new_length
     return lines
+
+
+def _range(start: int, length: int) -> str:
+    """A range of lines in the head of a hunk; an empty range has the number of the line before it."""
+    return f"{start + (length > 0)}{f',{length}' if length != 1 else ''}"
 
 
 def stretches(rows: Sequence[DiffRow]) -> Iterator[tuple[LineKind, list[DiffRow]]]:

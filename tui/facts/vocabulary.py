@@ -163,5 +163,5 @@ def verdict_style(verdict: Verdict | None) -> str:
 
 
 def speed_style(speed: Speed | None) -> str:
-    """Return `good` if the whole interval is above 1 and a case is exact, `bad` if it is below 1, else the plain style."""
+    """Return `good` for a gain (also of the exact cases alone), `bad` if the whole interval is below 1, else the plain style."""
     return "" if speed is None else "good" if speed.is_gain else "bad" if speed.is_loss else ""

@@ -23,7 +23,7 @@ from tui.facts.evaluation.times import missing_words
 from tui.facts.evaluation.verdict import error_table, headline
 from tui.facts.settings_words import method_words, timing_words
 from tui.facts.spending import spent_words
-from tui.facts.text_diff import compare_lines, diff_text
+from tui.facts.text_diff import unified_lines
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money
 
 from .plain import indented, tables_text
@@ -278,4 +278,4 @@ def _change(attempt: AttemptState, base: AttemptState | None) -> list[str]:
     if base is None or not base.source:
         return source
     before = source_lines(base.source)
-    return diff_text(compare_lines(before, source), before, source) or ["(the same source)"]
+    return unified_lines(before, source, base.attempt, attempt.attempt) or ["(the same source)"]

@@ -95,6 +95,13 @@ def test_lower_bound_counts_with_its_value_and_takes_the_interval_away() -> None
     assert found.is_gain
 
 
+def test_lower_bound_alone_makes_no_gain() -> None:
+    found = speed(case("a", 1.0), case("launch", 12.0, Bound.AT_LEAST))
+    assert found.low > 1.0
+    assert not found.is_gain, "the exact case is no faster"
+    assert not speed(case("launch", 12.0, Bound.AT_LEAST)).is_gain
+
+
 @pytest.mark.parametrize(("ratio", "value"), [(0.64, 0.8), (1.44, 1.0)])
 def test_upper_bound_counts_with_at_most_one(ratio: float, value: float) -> None:
     found = speed(case("a", 1.0), case("short baseline", ratio, Bound.AT_MOST))

@@ -32,9 +32,11 @@ from tests.support.cockpit.cockpits import (
     ScriptedSource,
     live,
     on_fleet,
+    on_home,
     replayed,
     until,
 )
+from tests.support.cockpit.stories import read_story
 from tests.support.sessions import story
 from tests.support.sessions.journals import RIGHT_SOURCE, SESSION, EventLog, correct, finished, running
 from tui.cockpit.app import Cockpit
@@ -45,7 +47,7 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
-from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.key_bar import KeyBar, active_hints
 
 Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]
 
@@ -78,7 +80,7 @@ async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() ->
         await pilot.press("l", "p")
         await until(pilot, lambda: len(decider.decisions) == 1, "the pause")
         source.pending = [Paused(instance="softmax#2", by="ada", seq=900)]
-        await until(pilot, lambda: "p go on" in app.screen.query_one(KeyBar).text, "the event")
+        await until(pilot, lambda: "p unpause" in app.screen.query_one(KeyBar).text, "the event")
         await pilot.press("p")
         await until(pilot, lambda: len(decider.decisions) == 2, "the end of the pause")
         assert decider.decisions == [
@@ -201,6 +203,26 @@ async def test_readonly_view_and_past_of_a_replay_have_no_steering() -> None:
     async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
         assert not any(name.startswith(("pause", "stop", "fork")) for name in await palette(app))
+
+
+async def test_example_offers_no_work_that_its_machine_would_have_to_do() -> None:
+    started, *events = finished()
+    log = [story.changed(started, devices=("0",)), *map(judged_on_gpu, events)]
+    async with on_home(list, load=lambda name: read_story(name, log)) as (pilot, app):
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the example")
+        await pilot.press("dollar_sign")
+        await until(pilot, lambda: app.feed.replay.at_end, "its end")
+        for opens in ("", "enter", "V"):
+            await pilot.press(*opens.split())
+            offered = {hint.name for hint in active_hints(app.screen, hidden=True)}
+            assert not {name for name in offered if name.startswith("steer.")}
+            assert "screen.pause" not in offered, "the key plays the replay"
+            assert "replay.play" in offered
+        assert not any(name.startswith(("measure", "fork", "edit", "extend")) for name in await palette(app))
+        await pilot.press("t")
+        await until(pilot, lambda: bool(app._notifications), "the words")
+        assert "from another machine" in [toast.message for toast in app._notifications][-1]
 
 
 def test_editor_gives_the_edited_kernel(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def session() -> SessionState:
 def fleet(state: SessionState) -> str:
     cache = FactsCache()
     tasks = [fleet_view.task_facts("starter/softmax", cache.all(state))]
-    _, table = fleet_view.fleet_table(tasks, 157, changes={}, now_wall=0.0)
+    _, table = fleet_view.fleet_table(tasks, 157, changes={}, worked_s=0.0)
     return " ".join(cell.text for cell in table.rows[0].cells)
 
 
@@ -583,7 +583,9 @@ def test_nothing_runs_in_a_session_whose_engine_stopped() -> None:
     state = fold(log.events)
     instance, attempt = state.instances["softmax#1"], state.attempt(BEST)
     assert doing(state, instance).word == "stopped"
-    head = plain(head_line(state, instance, "softmax#1", attempt, wall=log.wall + 60, width=120))
+    head = plain(
+        head_line(state, instance, "softmax#1", attempt, wall=log.wall + 60, width=120, facts=FactsCache())
+    )
     assert head.endswith(" stopped")
     printed = "\n".join(verdict_lines("s", attempt, instance))
     review = "\n".join(map(plain, evidence(state, attempt, instance, wall=None, width=200)))

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.facts.text_diff import CONTEXT, LineKind, compare_lines, diff_text
+from tui.facts.text_diff import (
+    CONTEXT,
+    LineKind,
+    compare_lines,
+    count_changes,
+    diff_words,
+    unified_lines,
+)
 
 TEXTS = st.lists(
     st.sampled_from(
@@ -42,6 +49,31 @@ def test_hunks_and_folds_have_every_row_once_and_folds_have_no_change(old: list[
     assert not diff.hunks or 1 not in map(len, folds)
 
 
+@given(TEXTS, TEXTS)
+def test_unified_diff_leads_to_the_new_text_and_has_the_size_of_every_other_surface(
+    old: list[str], new: list[str]
+) -> None:
+    lines = unified_lines(old, new, "a", "b")
+    rebuilt, at = list[str](), 0
+    for line in lines[2:]:
+        if line.startswith("@@"):
+            first, length = (int(number) for number in [*line.split()[1][1:].split(","), "1"][:2])
+            start = first - (length > 0)
+            rebuilt += old[at:start]
+            at = start
+        elif line.startswith("+"):
+            rebuilt.append(line[1:])
+        else:
+            assert old[at] == line[1:]
+            rebuilt += [line[1:]] if line.startswith(" ") else []
+            at += 1
+    assert rebuilt + old[at:] == new
+    signs = [line[:1] for line in lines[2:]]
+    size = diff_words(signs.count("+"), signs.count("-"))
+    assert compare_lines(old, new).summary.partition(",")[0] == size
+    assert diff_words(*count_changes(old, new)) == size
+
+
 @given(TEXTS)
 def test_same_texts_have_no_hunks(text: list[str]) -> None:
     assert compare_lines(text, list(text)).hunks == ()
@@ -66,12 +98,8 @@ def test_marks_cover_what_differs_in_a_pair(old: list[str], new: list[str]) -> N
 def test_lines_are_paired_by_content_not_by_position() -> None:
     old = ["a = tl.load(a_ptr + offsets)", "b = tl.load(b_ptr + offsets)"]
     new = ["mask = offsets < n", "b = tl.load(b_ptr + offsets, mask=mask)"]
-    assert diff_text(compare_lines(old, new), old, new) == [
-        "-a = tl.load(a_ptr + offsets)",
-        "+mask = offsets < n",
-        "-b = tl.load(b_ptr + offsets)",
-        "+b = tl.load(b_ptr + offsets, mask=mask)",
-    ]
+    kinds = [(row.kind, row.old, row.new) for row in compare_lines(old, new).rows]
+    assert kinds == [(LineKind.REMOVED, 0, None), (LineKind.ADDED, None, 0), (LineKind.CHANGED, 1, 1)]
 
 
 def test_whole_words_are_marked() -> None:
@@ -91,12 +119,8 @@ def test_moved_block_is_shown_in_its_new_place() -> None:
     rest = [f"line {number}" for number in range(5)]
     old, new = [*block, *rest], [*rest, *block]
     diff = compare_lines(old, new)
-    assert diff.summary == "+0 -0, 3 moved"
-    assert diff_text(diff, old, new) == [
-        "... 3 lines moved to line 6",
-        *(f" {line}" for line in rest),
-        *(f">{line}" for line in block),
-    ]
+    assert diff.summary == "+3 -3, 3 moved"
+    assert [row.kind for row in diff.rows[-3:]] == [LineKind.MOVED_HERE] * 3
 
 
 def test_two_lines_are_no_block() -> None:

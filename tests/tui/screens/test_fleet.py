@@ -27,6 +27,7 @@ from tui.cockpit.screens.fleet.fleet_model import FleetModel
 from tui.cockpit.screens.fleet.fleet_view import TaskFacts, task_facts
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.facts.instance import FactsCache, instance_facts
+from tui.facts.vocabulary import clock
 
 Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]
 
@@ -41,16 +42,19 @@ async def fleet(log: EventLog, size: tuple[int, int] = USUAL) -> AsyncIterator[O
         yield pilot, app.screen, source
 
 
-def tasks_of(state: SessionState) -> list[TaskFacts]:
+def tasks_of(state: SessionState, *, is_abandoned: bool = False) -> list[TaskFacts]:
     by_task: dict[str, list[object]] = {}
     for instance in state.instances.values():
-        by_task.setdefault(instance.task, []).append(instance_facts(state, instance))
+        facts = instance_facts(state, instance, is_abandoned=is_abandoned)
+        by_task.setdefault(instance.task, []).append(facts)
     return [task_facts(task, facts) for task, facts in by_task.items()]
 
 
-def rows_of(log: EventLog, *, width: int = 157, changes: dict[str, str] | None = None) -> list[str]:
-    tasks = tasks_of(fold(log.events))
-    _, table = fleet_view.fleet_table(tasks, width, changes=changes or {}, now_wall=log.wall + 240.0)
+def rows_of(
+    log: EventLog, *, width: int = 157, changes: dict[str, str] | None = None, is_abandoned: bool = False
+) -> list[str]:
+    tasks = tasks_of(fold(log.events), is_abandoned=is_abandoned)
+    _, table = fleet_view.fleet_table(tasks, width, changes=changes or {}, worked_s=240.0)
     placed = places(table.columns, table.rows, width)
     rows = [row_line(table.columns, placed, row) for row in table.rows]
     return [plain(heading(table.columns, placed)), *map(plain, rows)]
@@ -112,12 +116,56 @@ def test_changed_cell_has_a_mark_for_five_seconds() -> None:
     log = fleets.opened(tasks=("softmax",), instances=2)
     fleets.judge(log, "softmax#1/1", fleets.measured(1.2))
     cache, model = FactsCache(), FleetModel()
-    model.update(fold(log.events), cache, 0.0, jumped=True)
+    model.update(fold(log.events), cache, 0.0, now_wall=log.wall, jumped=True)
     fleets.judge(log, "softmax#1/2", fleets.measured(1.5))
     cache.forget(("softmax#1",))
-    assert model.update(fold(log.events), cache, 10.0, jumped=False)
+    assert model.update(fold(log.events), cache, 10.0, now_wall=log.wall, jumped=False)
     assert "1.50x  ▴" in rows_of(log, changes=model.marks(14.0))[1]
     assert model.marks(15.1) == {}
+
+
+def test_what_a_cockpit_reads_at_its_opening_has_no_marks() -> None:
+    log = fleets.opened(tasks=("softmax",), instances=2)
+    fleets.judge(log, "softmax#1/1", fleets.measured(1.2))
+    cache, model = FactsCache(), FleetModel()
+    model.update(fold(log.events), cache, 0.0, now_wall=log.wall, jumped=True)
+    fleets.judge(log, "softmax#1/2", fleets.measured(1.5))
+    cache.forget(("softmax#1",))
+    minute_later = log.wall + 60.0
+    assert model.update(fold(log.events), cache, 0.1, now_wall=minute_later, jumped=False)
+    assert model.marks(0.2) == {}
+
+
+@pytest.mark.parametrize(("width", "words"), [(157, ["stopped", "undecided"]), (44, ["s1C", "s1C"])])
+def test_cells_of_a_killed_engine_say_stopped(width: int, words: list[str]) -> None:
+    log = fleets.opened(tasks=("softmax",), instances=2)
+    for number in (1, 2):
+        fleets.judge(log, f"softmax#{number}/1", fleets.measured(1.2))
+    fleets.stage(log, "softmax#1/1", "performance", "0")
+    log.add(ev.WaitingForPerson(attempt="softmax#2/1"))
+    row = rows_of(log, width=width, is_abandoned=True)[1]
+    assert [word for word in row.split() if word in words] == words
+    assert not {"timing", "REVIEW", "t1C", "?1C"} & set(row.split())
+
+
+@pytest.mark.parametrize(("width", "cell"), [(157, "pausing"), (77, "g2Cp")])
+def test_instance_that_is_paused_at_work_says_so(width: int, cell: str) -> None:
+    log = fleets.opened(tasks=("softmax",), instances=4)
+    for number in (1, 2, 3, 4):
+        fleets.judge(log, f"softmax#{number}/1", fleets.measured(1.2))
+    fleets.begin(log, "softmax#2/2")
+    log.add(ev.Paused(instance="softmax#2", by="ada"))
+    assert cell in rows_of(log, width=width)[1]
+
+
+@pytest.mark.parametrize("width", [157, 77, 50])
+def test_cells_of_instances_never_touch(width: int) -> None:
+    log = fleets.opened(tasks=("softmax",), instances=4)
+    for number in (1, 2, 3, 4):
+        fleets.judge(log, f"softmax#{number}/12", fleets.measured(1.2))
+    changes = {f"softmax#{number}": "▴" for number in (1, 2, 3)}
+    row = rows_of(log, width=width, changes=changes)[1]
+    assert row.count("▴ ") == 3
 
 
 # GPUs
@@ -203,15 +251,16 @@ async def test_ended_engine_takes_the_gpus_away_and_says_why() -> None:
         assert "stopped by ada" in screen.header_bar.text
 
 
-async def test_verdicts_of_an_ended_session_are_placed_before_its_end() -> None:
-    """A screen of an ended session rests, so no age on it counts up."""
+async def test_verdicts_stand_on_the_clock_of_the_header() -> None:
+    """The clock counts the work of engines, so it rests after the end; a resume days later does not move it."""
     log = EventLog()
     log.open()
     log.attempt("softmax#1/1", story.KERNEL, story.evaluation(Verdict.CORRECT))
+    judged = fold(log.events).worked_s
     log.add(ev.EngineStopped(reason="interrupted"))
     half_an_hour_later = log.events[-1].wall + 1800
     async with on_fleet(log.events, wall=lambda: half_an_hour_later) as (pilot, app):
-        await until(pilot, lambda: " before the end  correct" in picture(app), "the verdict's place")
+        await until(pilot, lambda: f"at {clock(judged)}  correct" in picture(app), "the verdict's place")
 
 
 async def test_fleet_draws_at_any_terminal_size() -> None:
@@ -237,18 +286,20 @@ async def test_task_whose_instances_have_not_started_opens_no_empty_screen() -> 
         assert isinstance(app.screen, FleetScreen)
 
 
-async def test_short_table_leaves_room_for_reasoning_verdicts_and_letters() -> None:
+async def test_short_table_leaves_room_for_the_instance_under_the_cursor() -> None:
     app, _ = live(running())
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen) and app.screen.latest.display, "lines")
+        assert app.screen.latest.text.startswith(" softmax#1 ─ ")
+        await pilot.press("l")
         lines = app.screen.latest.text.split("\n")
-        assert lines[0].startswith(" Reasoning ─ the last line of each")
-        assert lines[2] == "    softmax#2/2     reflect   tl.maximum is element-wise; tl.max reduces."
-        assert lines[4].startswith(" Verdicts ─ newest first")
-        assert [row.split()[0] for row in lines[5:9]] == [
+        assert lines[0].startswith(" softmax#2 ─ reflect")
+        assert lines[1].startswith("    #2/2  ")
+        assert any("tl.maximum is element-wise; tl.max reduces." in line for line in lines[1:5])
+        assert any(line.startswith("    #2/1  CALL ERROR") for line in lines), "its newest verdict"
+        verdicts = next(place for place, line in enumerate(lines) if line.startswith(" Verdicts ─ newest"))
+        assert [row.split()[0] for row in lines[verdicts + 1 : verdicts + 3]] == [
             "softmax#1/3",
             "softmax#2/1",
-            "softmax#1/2",
-            "softmax#1/1",
         ]
-        assert lines[-1] == " Letters  C correct  X call error "
+        assert lines[-1] == " Letters  g generate  r reflect  q queued  C correct  X call error "

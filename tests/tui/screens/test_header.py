@@ -12,12 +12,13 @@ from sessions.state.state import InstanceState, SessionState
 from tests.support.cockpit.stories import read_story
 from tests.support.sessions import fleets, story
 from tests.support.sessions.journals import EventLog
-from tui.cockpit.data.feed import Feed
+from tui.cockpit.data.feed import EVERYTHING, Feed
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.sources import EventBatch, LiveTail, TailHealth
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
 from tui.cockpit.screens.agent.agent_head import head_line, head_tail
 from tui.cockpit.screens.header import header_line, status_line
+from tui.facts import vocabulary
 from tui.facts.attention import ConcernKind, attention
 from tui.facts.instance import FactsCache
 
@@ -156,20 +157,49 @@ def test_clock_of_a_killed_engine_stays_where_it_was_last_seen() -> None:
     assert feed.end_wall == log.wall + 70.0
 
 
+def test_killed_engine_leaves_no_instance_at_work() -> None:
+    log = fleets.busy()
+    tail = Tail(TailHealth(running=True))
+    feed = Feed(tail)
+    feed.state = fold(log.events)
+    feed.drain(0.0, log.wall)
+    assert {"generate", "judge", "review"} <= {facts.doing.state for facts in feed.facts.all(feed.state)}
+    tail.health = TailHealth(running=False)
+    assert EVERYTHING in feed.drain(2.0, log.wall + 2.0)
+    states = {facts.doing.state for facts in feed.facts.all(feed.state)}
+    assert states == {"stopped", "not decided", "done", "failed"}
+
+
 def test_status_of_a_replay_is_its_moment() -> None:
     log = fleets.busy()
     replay = Replay(read_story("x", log.events), playing=False)
     replay.seek(len(log.events) // 2)
-    text = status(replay, log, readonly=True)
+    feed = Feed(replay)
+    feed.drain(0.0)
+    text = plain(
+        status_line(feed, readonly=True, can_act=False, now_wall=feed.state.last_wall or 0.0, remarks=[])
+    )
     assert text.startswith("REPLAY at 0:")
     assert " of 1:" in text
+
+
+def test_clock_of_a_replay_is_the_session_s_clock() -> None:
+    """A night between two engines counts in neither."""
+    log = fleets.opened()
+    log.add(ev.EngineStopped(reason="interrupted"), after_s=60.0)
+    log.add(ev.EngineStarted(host="mi300x-07", pid=4242, resumed=True), after_s=10 * 3600.0)
+    log.add(ev.EngineStopped(reason="interrupted"), after_s=20.0)
+    replay = Replay(read_story("x", log.events), playing=False)
+    replay.seek(len(log.events))
+    worked = vocabulary.clock(fold(log.events).worked_s)
+    assert status(replay, log).startswith(f"REPLAY at {worked} of {worked}")
 
 
 def test_head_says_why_an_instance_ended_without_an_attempt() -> None:
     instance = InstanceState(
         "softmax#1", "starter/softmax", 1, finished="model_failed", message="key refused"
     )
-    head = head_line(SessionState(), instance, "softmax#1", None, wall=0.0, width=80)
+    head = head_line(SessionState(), instance, "softmax#1", None, wall=0.0, width=80, facts=FactsCache())
     assert plain(head) == " softmax#1 · ended without an attempt: the model failed (key refused)"
 
 
@@ -181,5 +211,7 @@ def test_limit_of_attempts_counts_the_kernel_that_a_person_gave_besides_the_iter
         log.attempt(f"softmax#1/{number}", story.KERNEL, story.evaluation(Verdict.WRONG))
     state = fold(log.events)
     instance = state.instances["softmax#1"]
-    head = head_line(state, instance, "softmax#1", instance.attempts[-1], wall=log.wall, width=120)
+    head = head_line(
+        state, instance, "softmax#1", instance.attempts[-1], wall=log.wall, width=120, facts=FactsCache()
+    )
     assert "attempt 3 of 3 (limit 3)" in plain(head)

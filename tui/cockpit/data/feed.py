@@ -58,6 +58,9 @@ class Feed:
             else:
                 self.facts.forget(keys)
             dirty |= keys
+        if self.abandoned != self.facts.is_abandoned:
+            self.facts = FactsCache(is_abandoned=self.abandoned)
+            dirty.add(EVERYTHING)
         return frozenset(dirty)
 
     @property

@@ -90,6 +90,8 @@ class Story:
     """False if only the beginning of the session was read."""
     landmarks: tuple[tuple[str, float], ...] = ()
     """Signs of the time line with their moments as shares of the duration; what matters more comes later."""
+    worked_s: float | None = None
+    """The session's clock at the end, in seconds: how long engines worked; `None` before the marks are known."""
 
     @property
     def duration_s(self) -> float:
@@ -102,7 +104,8 @@ class Story:
         marks, landmarks = _marks(checkpoints)
         duration_s = self.duration_s or 1.0
         moments = tuple((sign, self.offsets[mark - 1] / duration_s) for sign, mark in landmarks)
-        return replace(self, marks=marks, checkpoints=checkpoints, landmarks=moments)
+        worked_s = checkpoints.state_after(len(self.events)).worked_s
+        return replace(self, marks=marks, checkpoints=checkpoints, landmarks=moments, worked_s=worked_s)
 
     def state_after(self, count: int) -> SessionState:
         """The state after the first `count` events, the same that folding each of them gives."""

@@ -46,12 +46,12 @@ class AttemptStep(NamedTuple):
 def steps_of(attempt: AttemptState, *, stopped: bool = False) -> list[AttemptStep]:
     """Return the steps of an attempt so far. Reasoning and reply of its latest call are open.
 
-    `stopped`: no engine runs that waits for a decision.
+    `stopped`: no engine works on the session, or waits for a decision.
     """
     steps: list[AttemptStep] = []
     code = written_code(attempt)
     for call in attempt.calls:
-        steps += _call_steps(call, code, is_latest=call is attempt.calls[-1])
+        steps += _call_steps(call, code, is_latest=call is attempt.calls[-1], stopped=stopped)
     steps += _judge_steps(attempt, stopped=stopped)
     return steps or [AttemptStep("none", "nothing yet", "no call of a model has started", style="dim")]
 
@@ -64,8 +64,10 @@ def written_code(attempt: AttemptState) -> str | None:
     return blocks[-1].source if blocks else None
 
 
-def _call_steps(call: CallState, code: str | None, *, is_latest: bool) -> Iterator[AttemptStep]:
-    yield AttemptStep(call.call, CALL_WORDS[call.role], _call_facts(call), is_call=True)
+def _call_steps(
+    call: CallState, code: str | None, *, is_latest: bool, stopped: bool
+) -> Iterator[AttemptStep]:
+    yield AttemptStep(call.call, CALL_WORDS[call.role], _call_facts(call, stopped=stopped), is_call=True)
     if call.retries:
         retry = f"{call.retries + 1}, after {clean(call.last_retry)}"
         yield AttemptStep(f"{call.call} retry", "try", retry, style="warn")
@@ -86,7 +88,7 @@ def _call_steps(call: CallState, code: str | None, *, is_latest: bool) -> Iterat
         )
 
 
-def _call_facts(call: CallState) -> str:
+def _call_facts(call: CallState, *, stopped: bool) -> str:
     usage = call.usage
     parts = [vocabulary.seconds(call.seconds) if call.seconds is not None else ""]
     if usage.input_tokens or usage.output_tokens:
@@ -96,7 +98,7 @@ def _call_facts(call: CallState) -> str:
     if call.cost_usd is not None:
         parts.append(vocabulary.money(call.cost_usd))
     if call.live:
-        parts.append("writing" if call.streamed else "waits for the model")
+        parts.append("stopped" if stopped else "writing" if call.streamed else "waits for the model")
     parts += [call.model, served_as(call)]
     if call.own_temperature:
         parts.append("its own temperature")
@@ -128,9 +130,9 @@ def _reply(call: CallState, code: str | None) -> Iterator[tuple[str, str]]:
 def _judge_steps(attempt: AttemptState, *, stopped: bool) -> Iterator[AttemptStep]:
     key = attempt.attempt
     if attempt.evaluation is None and attempt.stage:
-        yield AttemptStep(
-            f"{key} judge", "judge", stage_word(attempt.stage), style="busy", leads_to="verdict"
-        )
+        words = f"stopped at {stage_word(attempt.stage)}" if stopped else stage_word(attempt.stage)
+        style = "dim" if stopped else "busy"
+        yield AttemptStep(f"{key} judge", "judge", words, style=style, leads_to="verdict")
     if attempt.evaluation is not None:
         words, style = _verdict_words(attempt, attempt.evaluation)
         yield AttemptStep(f"{key} verdict", "verdict", words, style=style, leads_to="verdict")

@@ -1,28 +1,27 @@
-"""The time line of a replay: state of the playback, speed, moment, and what happened when."""
+"""The time line of a replay: state of the playback, speed, and what happened when."""
 
 from __future__ import annotations
 
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.draw.lines import EMPTY, Line, Span
-from tui.facts import vocabulary
 
 TIMELINE = """\
 The line above the keys is the replay's time, to scale: letters of verdicts
 at their moments, `*` a new best of an instance, `+` accepted, `x` rejected
 by a person, `u` undone. Where several share a place, the last in this list is
 shown.
-A stretch without events plays as 30 s at most.
+A stretch without events plays as 30 s at most. The clock in the header counts
+the time in which an engine worked.
 """
 
 
 def timeline_line(replay: Replay, width: int) -> Line:
-    """Return the time line: state, speed, time, a bar with verdicts, bests and decisions at their moments, events."""
+    """Return the time line: state, speed, a bar with verdicts, bests and decisions at their moments, events."""
     story = replay.story
     word = "playing" if replay.playing else "at end " if replay.at_end else "paused "
-    left = f" {word} {replay.speed:g}x  {vocabulary.clock(replay.offset_s)}"
+    left = f" {word} {replay.speed:g}x  "
     if not story.is_whole:
-        return (Span(left, "busy"), Span("  reading the rest ...", "dim"))
-    left += f" / {vocabulary.clock(story.duration_s)}  "
+        return (Span(left, "busy"), Span("reading the rest ...", "dim"))
     right = f"  event {replay.position}/{len(story.events)} "
     room = width - len(left) - len(right)
     if room < 8:

@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from engine.errors import EngineError
+from sessions import recorded_example
 from sessions.errors import SessionsError
 from sessions.events import DecisionMade, PersonCommand
 from sessions.home import Home
@@ -41,6 +42,9 @@ from tui.facts.evaluation.certainty import certainty_words
 
 ASKING = ("edit", "retire", "stop")
 """Actions that ask the person for something before they are sent."""
+ELSEWHERE = (
+    "the example is from another machine, so nothing new is judged in it; c at Home starts a session here"
+)
 LOOK_S = 0.1
 """Between two looks whether a dialog is open."""
 
@@ -325,6 +329,13 @@ def _meanwhile(decision: DecisionMade | None) -> str:
     return f"meanwhile {decided_words(decision)}; undo that first, or leave it"
 
 
+def elsewhere_words(feed: Feed, action: Action) -> str:
+    """Return why the action brings no work to this session; empty except in the example."""
+    replay = feed.replay
+    is_example = replay is not None and replay.session == recorded_example.NAME
+    return ELSEWHERE if is_example and action.event and action.command.opens else ""
+
+
 SCREENS: dict[str, type[Message]] = {
     "fleet": OpenFleet,
     "review": OpenReview,
@@ -345,6 +356,8 @@ def carry_out(order: Order, desk: Desk) -> None:
         desk.leave()
     elif not desk.commander.can_act:
         desk.refuse(order.name, "this view is for reading only")
+    elif desk.feed is not None and (words := elsewhere_words(desk.feed, order.action)):
+        desk.refuse(order.name, words)
     else:
         desk.commander.carry_out(order)
 

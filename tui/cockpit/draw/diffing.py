@@ -17,10 +17,10 @@ from tui.facts.text_diff import (
     LineKind,
     Marks,
     compare_lines,
-    diff_text,
     moved_words,
     skipped_words,
     stretches,
+    unified_lines,
 )
 
 LONGEST_LINES = 4000
@@ -64,7 +64,7 @@ class SourceDiff(NamedTuple):
     """Lines of the new source, marked in the same way."""
     diff: Diff
     text: str
-    """The difference for the clipboard."""
+    """The difference for the clipboard, as a unified diff."""
 
 
 @lru_cache(maxsize=32)
@@ -80,7 +80,7 @@ def compare(old: str, new: str) -> SourceDiff | None:
             before[row.old] = marked(before[row.old], row.old_marks, "del")
         if row.new is not None and row.kind in (LineKind.ADDED, LineKind.CHANGED):
             after[row.new] = marked(after[row.new], row.new_marks, "add")
-    return SourceDiff(before, after, diff, "\n".join(diff_text(diff, *texts)))
+    return SourceDiff(before, after, diff, "\n".join(unified_lines(*texts, "before", "after", diff)))
 
 
 def marked(row: Line, marks: Marks, style: str) -> Line:

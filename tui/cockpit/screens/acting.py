@@ -16,9 +16,10 @@ from suites import SuiteError, load_task
 from tui.actions.catalogue import ACTIONS
 from tui.actions.line import INSTANCES, LineSubject, Order
 from tui.actions.reproducers import reproducer
+from tui.cockpit.desk.desk import elsewhere_words
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.desk.writing import write_export
-from tui.cockpit.screens.base import PAUSING, SessionScreen
+from tui.cockpit.screens.base import PLAYING, SessionScreen
 from tui.diagnostics import Complaint
 
 STEERED = ("hint", "measure", "edit", "profile")
@@ -39,8 +40,10 @@ def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
 
 
 STEERING: list[BindingType] = [
+    Binding("p", "pause", "pause", id="screen.pause"),
+    Binding("p", "unpause", "unpause", id="screen.pause"),
+    *PLAYING,
     *action_bindings("steer", STEERED),
-    *PAUSING,
     Binding("p", "refuse('pause')", show=False),
     Binding("Y", "reproduce", "copy reproducer", id="attempt.reproduce", show=False),
     Binding("O", "write", "export", id="attempt.write", show=False),
@@ -82,12 +85,15 @@ class ActingScreen(SessionScreen):
         """Steering only where a command can be given; the engine says what else is impossible."""
         if self.desk.feed is None:
             return False
-        if action in ("pause", "unpause") and self.feed.replay is None:
-            return self.is_possible("pause") and self.is_held == (action == "unpause")
+        if action in ("pause", "unpause"):
+            is_live = self.feed.replay is None
+            return is_live and self.is_possible("pause") and self.is_held == (action == "unpause")
         if action in (*STEERED, *DECISIONS):
             return self.is_possible(action)
         if action == "refuse":
             name = str(parameters[0])
+            if name == "pause" and self.feed.replay is not None:
+                return False  # the key plays the replay
             names = ("pause", "unpause") if name == "pause" else (name,)
             return not any(self.check_action(name, ()) for name in names)
         if action in ("reproduce", "write"):
@@ -103,6 +109,8 @@ class ActingScreen(SessionScreen):
         instance, attempt = self.steered_instance, self.steered_attempt
         if not self._can_act:
             return READ_ONLY if self.desk.readonly or self.feed.replay is None else PAST
+        if words := elsewhere_words(self.feed, ACTIONS[name]):
+            return words
         if name == "pause" and instance is not None and self.feed.state.is_on_hold(instance.key):
             name = "unpause"
         if ACTIONS[name].takes in INSTANCES:
@@ -134,11 +142,12 @@ class ActingScreen(SessionScreen):
         return bool(keys) and all(self.feed.state.is_on_hold(key) for key in keys)
 
     def action_pause(self) -> None:
-        """Pause the instances, or let them go on; in a replay play it, or pause it."""
-        if self.feed.replay is not None:
-            super().action_pause()
-        elif self.subject.instances:
+        """Pause the instances, or end their pause if they are all paused."""
+        if self.subject.instances:
             self.desk.commander.toggle_pause(self.subject.instances)
+
+    def action_unpause(self) -> None:
+        self.action_pause()
 
     def action_hint(self) -> None:
         if self.subject.instances:

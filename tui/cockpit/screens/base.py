@@ -28,6 +28,11 @@ from tui.cockpit.widgets.screens_bar import PLACES, ScreensBar
 from tui.cockpit.widgets.table import LineTable
 from tui.facts.attention import Concern, ConcernKind, attention
 
+PLAYING: list[BindingType] = [
+    Binding("p", "replay('play', 1)", "play", id="replay.play"),
+    Binding("p", "replay('play', -1)", "pause", id="replay.play"),
+]
+"""A screen with another meaning of this key names these bindings beside it."""
 REPLAYING: list[BindingType] = [
     Binding("right_parenthesis", "replay('attempt', 1)", "attempts", id="replay.attempt", key_display="()"),
     Binding(
@@ -37,6 +42,7 @@ REPLAYING: list[BindingType] = [
     Binding("comma", "replay('event', -1)", "event before", id="replay.event_back", show=False),
     Binding("plus,equals_sign", "replay('speed', 1)", "speed", id="replay.faster", key_display="+-"),
     Binding("minus", "replay('speed', -1)", "slower", id="replay.slower", show=False),
+    *PLAYING,
     Binding("0", "replay('edge', -1)", "start", id="replay.start", show=False),
     Binding("dollar_sign", "replay('edge', 1)", "end", id="replay.end", show=False),
 ]
@@ -45,12 +51,6 @@ JUMPS = {"waiting": "attempt that waits", "best": "best", "failure": "failure"}
 REPLAY_JUMPS = {"waiting": "decision", "best": "best", "failure": "failure"}
 WIDE = 110
 TALL = 32
-
-
-PAUSING: list[BindingType] = [
-    Binding("p", "pause", "pause", id="screen.pause"),
-    Binding("p", "unpause", "go on", id="screen.pause"),
-]
 
 
 class SessionScreen(ClosesOnce, LayeredScreen[None]):
@@ -86,7 +86,6 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         Binding("B", "jump('best', -1)", "best before", id="jump.best_back", show=False),
         Binding("x", "jump('failure', 1)", "next failure", id="jump.failure", show=False),
         Binding("X", "jump('failure', -1)", "failure before", id="jump.failure_back", show=False),
-        *PAUSING,
         *REPLAYING,
         *(
             Binding(str(number), f"pane({number})", f"pane {number}", id=f"pane.{number}", show=False)
@@ -192,6 +191,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             status=self.status(),
             concerns=self.concerns,
             now_wall=now_wall,
+            shows_time=feed.replay is None,
             width=width,
         )
         return (Span(" "), *line)
@@ -244,9 +244,8 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         if self.desk.feed is None:
             return False
         if action == "replay":
-            return self.feed.replay is not None
-        if action in ("pause", "unpause"):
-            return self.feed.replay is not None and self.is_held == (action == "unpause")
+            is_wrong_way = parameters[0] == "play" and self.is_held != (parameters[1] == 1)
+            return self.feed.replay is not None and not is_wrong_way
         if action == "find":
             return isinstance(self.focused, (LineTable, LineView))
         if action == "go":
@@ -347,22 +346,14 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         """True if the replay is paused; a subclass says so of instances."""
         return self.feed.replay is not None and not self.feed.replay.playing
 
-    def action_unpause(self) -> None:
-        """End a pause; the same key as `pause`."""
-        self.action_pause()
-
-    def action_pause(self) -> None:
-        """Play a replay, or pause it; a subclass does the same for instances."""
-        if self.feed.replay is not None:
-            self.feed.replay.toggle()
-            self.desk.frame()
-
     def action_replay(self, step: str, direction: int) -> None:
-        """Move a replay: `attempt`, `event`, `speed` or `edge`."""
+        """Move a replay: `play` (or pause), `attempt`, `event`, `speed` or `edge`."""
         replay = self.feed.replay
         if replay is None:
             return
         match step:
+            case "play":
+                replay.toggle()
             case "attempt":
                 self._go_to_moment(replay, replay.story.marks.attempts, direction, "attempt")
             case "event":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from textual import on, work
@@ -22,6 +22,7 @@ from tui.cockpit.data.sides import (
     neighbour,
     other_sides,
     read_baseline,
+    side_of,
 )
 from tui.cockpit.data.steps import written_code
 from tui.cockpit.screens.acting import ActingScreen
@@ -33,15 +34,17 @@ COMPARING: list[BindingType] = [
     Binding("right_square_bracket", "walk(1)", "next attempt", id="code.next", show=False),
     Binding("e", "code('error')", "error", id="code.error"),
     Binding("d", "code('diff')", "diff", id="code.diff"),
-    Binding(
-        "left_curly_bracket", "code('go_to_hunk', -1)", "hunk", id="code.hunk_previous", key_display="{}"
-    ),
-    Binding("right_curly_bracket", "code('go_to_hunk', 1)", "next hunk", id="code.hunk_next", show=False),
     Binding("less_than_sign", "code('other', -1)", "other side", id="code.other_previous", key_display="<>"),
     Binding("greater_than_sign", "code('other', 1)", "next other side", id="code.other_next", show=False),
     Binding("D", "code('toggle_columns')", "side by side", id="code.columns", show=False),
 ]
-"""Keys of a `ComparingScreen`, which it names among its own."""
+HUNKS: list[BindingType] = [
+    Binding(
+        "left_curly_bracket", "code('go_to_hunk', -1)", "hunk", id="code.hunk_previous", key_display="{}"
+    ),
+    Binding("right_curly_bracket", "code('go_to_hunk', 1)", "next hunk", id="code.hunk_next", show=False),
+]
+"""Keys of a `ComparingScreen` that go through a diff; it names them and `COMPARING` among its own."""
 
 
 class AttemptCode(CodePane):
@@ -112,21 +115,23 @@ class AttemptCode(CodePane):
             return
         source, against = written_code(attempt), self._against
         name = attempts.short_name(attempt.attempt)
+        begins_with = self._begins_with(attempt) if not source and attempt.evaluation is None else None
+        if begins_with is not None:
+            self.show_side(replace(begins_with, name=f"{begins_with.name}, {name} has no code yet"))
+            return
         self.show_side(
             Side(name, source, attempt.commit, attempt.attempt) if source else None,
             against,
-            missing=self._missing_words(attempt, name),
+            missing=f"{name} has no code" if attempt.evaluation is not None else f"{name} has no code yet",
             errors=error_lines(attempt),
             chosen=self.chosen_error,
             growing=attempt.source is None,
         )
 
-    def _missing_words(self, attempt: AttemptState, name: str) -> str:
-        words = f"{name} has no code" if attempt.evaluation is not None else f"{name} has no code yet"
+    def _begins_with(self, attempt: AttemptState) -> Side | None:
+        """The code that the model has before it while it reasons: that of the base, else the baseline."""
         base = attempts.base_of(self._state, attempt)
-        if base is None or not base.source:
-            return words
-        return f"{words}; [ ] lead to {attempts.short_name(base.attempt)}, from which it is made"
+        return side_of(base, "base") if base is not None and base.source else self.baseline
 
     @work(thread=True, exit_on_error=False, name="reading the task")
     def _read(self, started: RunSettings, task: str) -> None:

@@ -37,10 +37,12 @@ def header_line(
     concerns: Sequence[Concern],
     width: int,
     now_wall: float = 0.0,
+    shows_time: bool = True,
 ) -> Line:
     """
     Return the session in one line of at most `width` cells; while an engine works, its clock goes on until `now_wall`.
 
+    `shows_time` is False if `status` has the time: in a replay.
     `status` (engine ended, replay, read-only) stays to the last, with the name, the solved tasks and what waits.
     """
     started = state.started
@@ -54,7 +56,7 @@ def header_line(
         "model": _forms(started.model if started else ""),
         "against": _forms(_against(state, facts)),
         "verified": _forms("; ".join(dict.fromkeys(state.verification.values()))),
-        "time": _forms(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
+        "time": _forms(vocabulary.clock(state.worked_until(now_wall)) if started and shows_time else ""),
         "solved": _forms(_solved(state, solved, tasks), f"{solved}/{tasks} solved", f"{solved} solved")
         if tasks
         else [()],
@@ -85,8 +87,9 @@ def status_line(
     state, spans = feed.state, []
     replay, live = feed.replay, feed.live
     if replay is not None:
-        whole = f" of {vocabulary.clock(replay.story.duration_s)}" if replay.story.is_whole else ""
-        place = f"{vocabulary.clock(replay.offset_s)}{whole}"
+        end_s = replay.story.worked_s
+        whole = f" of {vocabulary.clock(end_s)}" if end_s is not None else ""
+        place = f"{vocabulary.clock(state.worked_until(now_wall))}{whole}"
         spans.append(Span(f"REPLAY at {place}" + (", decisions count" if can_act else ""), "warn"))
     if readonly and replay is None:
         spans.append(Span("READ-ONLY", "warn"))

@@ -77,7 +77,7 @@ sideways.
     @property
     def has_hunks(self) -> bool:
         """True if there are hunks to go to."""
-        return len(self._hunks) > 1
+        return bool(self._hunks)
 
     def toggle_columns(self) -> None:
         """The person chooses one column or two."""

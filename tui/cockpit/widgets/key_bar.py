@@ -13,7 +13,7 @@ from tui.cockpit.widgets.bar import Bar
 
 FIRST = ("app.help", "screen.back", "app.quit")
 """Names of the keys at the start: help and the ways out always have room."""
-LAST = ("screen.", "replay.", "app.")
+LAST = ("screen.pause", "replay.play", "steer.", "screen.", "replay.", "app.")
 """Starts of the names of keys that screens share; they come after a screen's own keys, in this order."""
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import partial
 
 import click
 
-from harness.assembly.code_texts import TEXTS, CodeText, NoText, code_texts, normal_lines
+from harness.assembly.code_texts import TEXTS, CodeText, NoText, code_texts
 from sessions.state.state import SessionState
 from sessions.store.compiler_texts import read_text
 from sessions.store.decidable import find_attempt
 from tui.commands.opening import OpenedSession, complete_words, open_attempt
 from tui.diagnostics import Complaint, say
+from tui.facts.evaluation.assembly_diff import SAME_CODE, assembly_diff, visible
 from tui.print.plain import emit_exactly
-from tui.visible_text import replace_invisible
 
 
 @click.command(name="asm")
@@ -41,13 +40,12 @@ def asm_command(
         raise Complaint(f"--diff needs another attempt on {instance.task}")
     new = texts(words[-1])
     if compared is None:
-        emit_exactly("".join(f"{_comment(text)}\n{_visible(text)}\n" for text in new))
+        emit_exactly("".join(f"{_comment(text)}\n{visible(text)}\n" for text in new))
         return
-    before, after = _normal(texts(compared)), _normal(new)
-    lines = list(difflib.unified_diff(before, after, base.attempt, attempt.attempt, lineterm=""))
+    lines = assembly_diff(texts(compared), new, base.attempt, attempt.attempt)
     emit_exactly("".join(f"{line}\n" for line in lines))
     if not lines:
-        say("the same code, but for registers and labels")
+        say(SAME_CODE)
 
 
 def _texts(
@@ -63,15 +61,3 @@ def _texts(
 
 def _comment(text: CodeText) -> str:
     return f"{';' if text.name in ('amdgcn', 'llir') else '//'} {text.title}"
-
-
-def _visible(text: CodeText) -> str:
-    return replace_invisible(text.content, lambda char: char if char == "\t" else "?")
-
-
-def _normal(texts: list[CodeText]) -> list[str]:
-    return [
-        line
-        for text in texts
-        for line in (f"{text.kernel.kernel}:", *normal_lines(_visible(text), text.name))
-    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 import click
@@ -19,6 +18,7 @@ from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import spread_lines
 from tui.facts.evaluation.times import exam_tables
 from tui.facts.settings_words import REFERENCE_SHOWN
+from tui.facts.text_diff import unified_lines
 from tui.print.plain import emit, emit_exactly, emit_json, tables_text
 
 
@@ -105,7 +105,7 @@ def source_of(attempt: AttemptState) -> str:
 def changes(old: AttemptState, new: AttemptState) -> str:
     """Return the unified diff of two kernels; empty if they are the same."""
     before, after = source_of(old).splitlines(), source_of(new).splitlines()
-    lines = difflib.unified_diff(before, after, old.attempt, new.attempt, lineterm="")
+    lines = unified_lines(before, after, old.attempt, new.attempt)
     return "".join(f"{line}\n" for line in lines)
 
 

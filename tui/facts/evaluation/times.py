@@ -95,9 +95,11 @@ def _left_out(timed: Latency) -> Cell:
 
 
 def case_style(row: CaseRow) -> str:
-    """Return `good` for a case that is faster, `bad` for a slower one, `warn` for one without a time."""
+    """Return `good` for a case that is faster by an exact ratio, `bad` for a slower one, `warn` for one without a time."""
     if row.outcome is None:
         return "warn"
+    if row.sign and row.outcome is Outcome.FASTER:
+        return ""
     return {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(row.outcome, "dim")
 
 

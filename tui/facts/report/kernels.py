@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import NamedTuple
 
 from sessions.settings import RunSettings
 from suites import SuiteError, Task
 from tui.facts.evaluation.baselines import BaselineSource, baseline_of
+from tui.facts.text_diff import unified_lines
 
 from .model import SessionReport
 
@@ -50,7 +50,6 @@ def _baseline(started: RunSettings, task: Task | None) -> BaselineSource | None:
 
 
 def _diff(baseline: BaselineSource, attempt: str, source: str) -> str:
-    lines = difflib.unified_diff(
-        baseline.source.splitlines(), source.splitlines(), baseline.name, attempt, lineterm=""
-    )
+    before, after = baseline.source.splitlines(), source.splitlines()
+    lines = unified_lines(before, after, baseline.name, attempt)
     return "\n".join(lines)

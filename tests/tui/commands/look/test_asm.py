@@ -70,6 +70,36 @@ def test_session_of_an_older_version_says_that_it_has_no_texts(shell: Shell, hom
     assert refused.code == ExitCode.USAGE
 
 
+async def test_d_shows_the_same_difference_as_the_command(home: Home) -> None:
+    log = EventLog()
+    log.open(devices=("cpu",), iterations=2)
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    log.attempt("softmax#1/1", SOURCE, with_assembly(correct(), AMD))
+    changed = with_assembly(correct(), CHANGED)
+    log.attempt("softmax#1/2", SOURCE, changed, origin=ev.Origin.OPTIMIZE, base="softmax#1/1")
+    folder = home.files(SESSION)
+    folder.folder.mkdir(parents=True)
+    folder.keep_texts(dict([packed(AMD), packed(CHANGED)]))
+    app, _ = live(log.events, home=home)
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        app.open_agent("softmax#1", 2)
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
+        await pilot.press("9")
+        view = app.screen.assembly
+        await until(pilot, lambda: bool(view.source.lines), "the assembly")
+        await pilot.press("d")
+        await until(pilot, lambda: "assembly diff" in str(view.code.border_title), "the difference")
+        assert str(view.code.border_title) == "assembly diff base #1/1 -> #1/2   +0 -1"
+        assert [row for row in view.code.text.splitlines() if row[0] in "+-"] == ["-  s_barrier"]
+        assert not view.source.display
+        await pilot.press("d")
+        await until(pilot, lambda: bool(view.source.lines) and view.source.display, "both columns")
+        await pilot.press("left_square_bracket", "d")
+        await until(pilot, lambda: bool(view.source.lines), "the first attempt")
+        assert view.source.display, "the first attempt has no base"
+
+
 async def test_cursor_in_one_column_marks_its_lines_in_the_other(home: Home) -> None:
     log = EventLog()
     log.open(devices=("cpu",), iterations=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sessions.events import AnyEvent, InstanceStarted, Origin
+from sessions.events import AnyEvent, AttemptStarted, InstanceStarted, Origin, ReplyPiece, Role
 from sessions.state.folding import fold
 from tests.support.cockpit.agent_screens import chain, opened
 from tests.support.cockpit.cockpits import NARROW, until
@@ -170,3 +170,30 @@ async def test_second_e_on_the_only_line_marks_it_and_says_so_and_a_diff_opens_i
         await pilot.press("d", "e")
         assert title(screen).startswith("diff base #1/1 -> #1/2")
         assert "E     y = e / tl.sum(e, axis=0)" in screen.code.text
+
+
+async def test_code_of_the_base_is_shown_until_the_new_code_is_streamed() -> None:
+    log = EventLog()
+    log.open(iterations=10)
+    log.add(InstanceStarted(task="starter/softmax", instance=1))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, correct())
+    log.add(AttemptStarted(attempt="softmax#1/2", origin=Origin.OPTIMIZE, base="softmax#1/1"))
+    log.ask("softmax#1/2", Role.OPTIMIZER, text=None)
+    async with opened("softmax#1", events=log.events) as (pilot, screen, source):
+        assert title(screen).startswith("code base #1/1, #1/2 has no code yet   ")
+        assert screen.code.copy_text == RIGHT_SOURCE
+        call = "softmax#1/2/optimizer/1"
+        piece = "\n```python\nimport triton\n"
+        source.pending = [ReplyPiece(call=call, kind="text", text=piece, seq=900)]
+        await until(pilot, lambda: "so far" in title(screen), "the new code")
+        assert screen.code.copy_text.strip() == "import triton"
+
+
+async def test_baseline_is_shown_until_a_fresh_attempt_has_code() -> None:
+    log = EventLog()
+    log.open(iterations=10)
+    log.add(InstanceStarted(task="starter/softmax", instance=1))
+    log.add(AttemptStarted(attempt="softmax#1/1", origin=Origin.FRESH))
+    log.ask("softmax#1/1", Role.GENERATOR, text=None)
+    async with opened("softmax#1", events=log.events) as (_, screen, _source):
+        assert title(screen).startswith("code baseline triton, #1/1 has no code yet   ")

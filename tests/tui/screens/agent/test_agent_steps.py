@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from sessions.events import CallFailed, CallFinished, CallRetried, CandidateProposed, ReplyPiece
+from sessions.events import (
+    AttemptStarted,
+    CallFailed,
+    CallFinished,
+    CallRetried,
+    CandidateProposed,
+    EngineStopped,
+    InstanceStarted,
+    Origin,
+    ReplyPiece,
+    Role,
+)
 from sessions.journal.reader import KeptEvent
 from sessions.state.folding import fold
 from tests.support.cockpit.agent_screens import chain, opened
 from tests.support.cockpit.cockpits import NARROW, WIDE, until
-from tests.support.sessions.journals import FAST_SOURCE, running
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions.journals import FAST_SOURCE, EventLog, running
 from tui.cockpit.data.steps import steps_of
 
 CALL = "vector_add#1/1/generator/1"
@@ -119,3 +131,18 @@ def test_failed_call_names_its_cause() -> None:
     failed = CallFailed(call=call, reason="gave_up", message="5 tries failed", cause="connection", seq=999)
     (*_, step) = steps_of(fold([*running(), failed]).attempt("softmax#2/2"))
     assert (step.name, step.facts) == ("no reply", "gave_up, connection: 5 tries failed")
+
+
+async def test_attempt_of_a_stopped_session_does_not_look_at_work() -> None:
+    log = EventLog()
+    log.open(iterations=10)
+    log.add(InstanceStarted(task="starter/softmax", instance=1))
+    log.add(AttemptStarted(attempt="softmax#1/1", origin=Origin.FRESH))
+    log.ask("softmax#1/1", Role.GENERATOR, text=None)
+    async with opened("softmax#1", size=NARROW, events=log.events) as (pilot, screen, source):
+        assert "writing" in screen.steps.text
+        source.pending = [EngineStopped(reason="stopped by ada", seq=900)]
+        await until(pilot, lambda: "no verdict: the session stopped" in screen.verdict[0].text, "the end")
+        assert "writing" not in screen.steps.text
+        assert "[1s]" in picture(screen.app)
+        assert "generate" not in screen.head.text

@@ -11,20 +11,21 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
 
+from sessions.names import split_attempt
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.data import attempts
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.steps import steps_of
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, plain
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, line, plain
 from tui.cockpit.draw.verdict_lines import pinned_lines
 from tui.cockpit.screens.acting import DECISIONS, STEERING, action_bindings
 from tui.cockpit.screens.agent import agent_head, tabs
 from tui.cockpit.screens.agent.assembly_view import AssemblyView
-from tui.cockpit.screens.agent.page import PageSubject, PageView
+from tui.cockpit.screens.agent.page import NO_VERDICT, PageSubject, PageView
 from tui.cockpit.screens.agent.steps_view import StepsView
-from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
+from tui.cockpit.screens.comparing import COMPARING, HUNKS, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.widgets.bar import Bar
-from tui.facts.profiling.profile_tables import BASELINE, shown_profiles
+from tui.facts.profiling.profile_tables import shown_profiles
 
 ABOVE = ("steps", "code")
 """Panes that are always on screen where there is room."""
@@ -55,6 +56,7 @@ Brackets are around the attempt that all panes are about.
     BINDINGS: ClassVar[list[BindingType]] = [
         *action_bindings("decide", DECISIONS),
         *COMPARING,
+        *HUNKS,
         *STEERING,
         Binding("z", "zoom", "zoom", id="agent.zoom"),
     ]
@@ -71,7 +73,7 @@ Brackets are around the attempt that all panes are about.
         self._shown = ""
         """The attempt of the steps on screen."""
         self._page_key: tuple[object, ...] = ()
-        """Everything that the page depends on: streamed words do not draw it again."""
+        """`_key_of_page` of the page on screen: streamed words do not draw it again."""
         self.head = Bar(id="agent-head")
         self.strip = Bar(id="strip")
         self.verdict = (Bar(classes="pinned"), Bar(classes="pinned"))
@@ -130,7 +132,9 @@ Brackets are around the attempt that all panes are about.
         instance, attempt = self.instance, self.attempt
         self._place()
         if instance is not None and attempt is not None:
-            self.strip.show(agent_head.strip_line(instance, attempt, self.size.width))
+            self.strip.show(
+                agent_head.strip_line(instance, attempt, self.size.width, is_over=self.feed.is_over)
+            )
         else:
             self.strip.show(EMPTY)
         self._draw_head()
@@ -142,7 +146,15 @@ Brackets are around the attempt that all panes are about.
     def _draw_head(self) -> None:
         state, instance, attempt = self.feed.state, self.instance, self.attempt
         width = self.size.width
-        head = agent_head.head_line(state, instance, self.key, attempt, wall=self.desk.wall(), width=width)
+        head = agent_head.head_line(
+            state,
+            instance,
+            self.key,
+            attempt,
+            wall=self.desk.wall(),
+            width=width,
+            facts=self.feed.facts,
+        )
         strip = self.strip.line
         one_line = cells(head) + cells(strip) + 2 <= width
         gap = Span(" " * (width - cells(head) - cells(strip) - 1))
@@ -167,8 +179,8 @@ Brackets are around the attempt that all panes are about.
         set_title(view, escaped(f"steps {attempts.short_name(name)}{hold}" if name else "steps"))
 
     def _draw_page(self, attempt: AttemptState | None) -> None:
-        for bar, line in zip(self.verdict, self._pinned(attempt), strict=True):
-            bar.show((Span(" "), *line))
+        for bar, pinned in zip(self.verdict, self._pinned(attempt), strict=True):
+            bar.show((Span(" "), *pinned))
         if self._tab == "assembly":
             self._draw_assembly(attempt)
             return
@@ -178,24 +190,25 @@ Brackets are around the attempt that all panes are about.
             page.show(())
             self._page_key = ()
             return
-        key = self._key_of_page(attempt, width)
+        subject = self._subject(attempt)
+        key = self._key_of_page(subject, width)
         if key == self._page_key:
             return
         self._page_key = key
-        lines = tabs.page_of(self._tab, self._subject(attempt), width)
+        lines = tabs.page_of(self._tab, subject, width)
         page.show(lines, copy_text=tabs.copy_text(self._tab, attempt) or "\n".join(map(plain, lines)))
 
     def _draw_assembly(self, attempt: AttemptState | None) -> None:
         started = self.feed.state.started
         if attempt is not None and attempt.evaluation is not None and started is not None:
-            source = attempt.source or ""
-            self.assembly.show_attempt(
-                self.desk.home, started.session, attempt.attempt, source, attempt.evaluation
-            )
+            base = attempts.base_of(self.feed.state, attempt)
+            self.assembly.show_attempt(self.desk.home, started.session, attempt, base)
 
     def _pinned(self, attempt: AttemptState | None) -> list[Line]:
         if attempt is None:
             return [EMPTY, EMPTY]
+        if self.feed.is_over and attempt.evaluation is None:
+            return [line(NO_VERDICT, "dim"), EMPTY]
         return pinned_lines(attempt, self.instance, self.size.width - 2)
 
     def _subject(self, attempt: AttemptState) -> PageSubject:
@@ -215,26 +228,12 @@ Brackets are around the attempt that all panes are about.
             code.chosen_error,
         )
 
-    def _key_of_page(self, attempt: AttemptState, width: int) -> tuple[object, ...]:
-        subject = self._subject(attempt)
-        instance, base = subject.instance, subject.base
-        ended = (instance.finished, instance.best) if instance is not None else None
-        prompts = [call.prompt for call in attempt.calls]
-        failed = [call.failed for call in attempt.calls]
-        person = (attempt.strategy, attempt.waiting, attempt.decision)
-        judged = (attempt.judged_seq, id(attempt.examined), len(attempt.measured), attempt.examining)
-        running = (attempt.stage, list(attempt.stages), prompts, failed)
-        drawn = (
-            self._tab,
-            subject.is_profiled,
-            [*map(id, attempt.profiled.values())],
-            id(subject.profiles.get(BASELINE)),
-            width,
-            self.code.chosen_error,
-            subject.pinned,
-            subject.can_act,
-        )
-        return attempt.attempt, *drawn, *person, *judged, *running, ended, base and base.judged_seq
+    def _key_of_page(self, subject: PageSubject, width: int) -> tuple[object, ...]:
+        """All that the page depends on: each event of an instance, but streamed words, gives new facts of it."""
+        state, cache = self.feed.state, self.feed.facts
+        names = [attempt.attempt for attempt in (subject.attempt, subject.base) if attempt is not None]
+        facts = [cache.of(state, state.instances[split_attempt(name).instance]) for name in names]
+        return self._tab, width, facts, subject._replace(profiles={})
 
     @on(PageView.Resized)
     def _draw_page_anew(self) -> None:

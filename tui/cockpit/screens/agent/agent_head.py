@@ -11,8 +11,9 @@ from tui.cockpit.data import attempts
 from tui.cockpit.draw.lines import Line, Span, cells, clean, fit, joined, plain
 from tui.facts import vocabulary
 from tui.facts.attention import Concern
-from tui.facts.doing import WORDS, doing
+from tui.facts.doing import WORDS, Doing
 from tui.facts.endings import ending_words
+from tui.facts.instance import FactsCache
 from tui.facts.vocabulary import speed_style, verdict_style
 
 DOT = Span(" · ", "dim")
@@ -26,6 +27,7 @@ def head_line(
     *,
     wall: float,
     width: int,
+    facts: FactsCache,
 ) -> Line:
     """Return `softmax#3 · optimize of #3/5 · attempt 7 of 10 · judge: timing 0:12`.
 
@@ -43,11 +45,11 @@ def head_line(
     lineage = (DOT, Span(attempts.lineage(shown)))
     count = (DOT, Span(f"attempt {shown.number} of {len(instance.attempts)}"))
     most = (Span(f" (limit {limit})", "dim"),) if limit else ()
-    now = (DOT, _now(state, instance, shown, wall, is_short=False))
-    brief = (DOT, _now(state, instance, shown, wall, is_short=True))
+    now = facts.of(state, instance).doing
+    long, brief = ((DOT, _now(now, instance, shown, wall, is_short=short)) for short in (False, True))
     line: Line = (head, *brief)
     for parts in (
-        (*lineage, *count, *most, *now),
+        (*lineage, *count, *most, *long),
         (*lineage, *count, *most, *brief),
         (*lineage, *count, *brief),
         (*count, *brief),
@@ -59,15 +61,11 @@ def head_line(
     return line
 
 
-def _now(
-    state: SessionState, instance: InstanceState, shown: AttemptState, wall: float, *, is_short: bool
-) -> Span:
+def _now(now: Doing, instance: InstanceState, shown: AttemptState, wall: float, *, is_short: bool) -> Span:
     """Work of the instance with the time since its begin, and the attempt, unless that is the shown one."""
-    now = doing(state, instance)
     running = attempts.newest(instance)
     word = now.letter if is_short else now.word
-    is_over = instance.finished is not None or state.stopped is not None
-    if is_over or running is None or running.word == "wait":
+    if now.letter in ".xs" or running is None or running.word == "wait":
         return Span(now.word, now.style)
     busy = [attempt for attempt in instance.attempts if attempt.word not in ("wait", "exam", "person")]
     name = f"now #{running.number} " if running is not shown else ""
@@ -87,9 +85,14 @@ def head_tail(status: Line, concerns: Sequence[Concern], width: int) -> Line:
     return joined([(part,) for part in parts if part.text])
 
 
-def strip_line(instance: InstanceState, shown: AttemptState, width: int) -> Line:
-    """Return the cells of all attempts, `1C 1.00  2W  [7C 1.84]*`; if they do not fit, those around the shown one."""
-    strip = [_cell(instance, attempt, is_shown=attempt is shown) for attempt in instance.attempts]
+def strip_line(instance: InstanceState, shown: AttemptState, width: int, *, is_over: bool = False) -> Line:
+    """Return the cells of all attempts, `1C 1.00  2W  [7C 1.84]*`; if they do not fit, those around the shown one.
+
+    `is_over`: no engine works on the session, so an attempt without a verdict is stopped.
+    """
+    strip = [
+        _cell(instance, attempt, is_shown=attempt is shown, is_over=is_over) for attempt in instance.attempts
+    ]
     place = next(index for index, attempt in enumerate(instance.attempts) if attempt is shown)
     first, last = place, place + 1
     while first > 0 or last < len(strip):
@@ -102,13 +105,15 @@ def strip_line(instance: InstanceState, shown: AttemptState, width: int) -> Line
     return tuple(strip[first:last])
 
 
-def _cell(instance: InstanceState, attempt: AttemptState, *, is_shown: bool) -> Span:
+def _cell(instance: InstanceState, attempt: AttemptState, *, is_shown: bool, is_over: bool) -> Span:
     speed = attempt.speed
     factor = f" {speed.figure.replace(' ', '').removesuffix('x')}" if speed is not None else ""
     best = "*" if attempt is instance.best_correct else ""
     finding = vocabulary.FINDING if findings_of(attempt) else ""
-    text = f"{attempt.number}{_letter(attempt)}{finding}{factor}{_mark(attempt)}{best}"
-    style = _style(attempt)
+    is_stopped = is_over and attempt.verdict is None
+    letter = "s" if is_stopped else _letter(attempt)
+    text = f"{attempt.number}{letter}{finding}{factor}{_mark(attempt)}{best}"
+    style = "dim" if is_stopped else _style(attempt)
     return Span(f"[{text}]", f"{style} bold cursor".strip()) if is_shown else Span(f" {text} ", style)
 
 

@@ -9,24 +9,33 @@ from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
-from harness import Evaluation
-from harness.assembly.code_texts import CodeText, NoText, Reader, all_assembly
+from harness.assembly.code_texts import CodeText, NoText, Reader, all_assembly, code_texts
 from harness.assembly.listing import Listing, parse
 from sessions.home import Home
+from sessions.state.state import AttemptState
+from tui.cockpit.data.attempts import short_name
 from tui.cockpit.draw.assembly import LEGEND, CodeRow, assembly_rows, instruction_rows, source_rows
 from tui.cockpit.draw.highlighting import highlighted
 from tui.cockpit.draw.lines import escaped, line
 from tui.cockpit.widgets.code_column import CodeColumn
+from tui.facts.evaluation.assembly_diff import SAME_CODE, assembly_diff
+from tui.facts.text_diff import diff_words
 
 HELP = f"""\
 The source of the attempt, and the assembly that the compiler made of it for
 the first target. The cursor in one column marks its lines in the other, `tab`
 goes to the other column. A loop is folded to one line with its facts; `enter`
 opens it. `K` shows the next kernel, `z` gives the pane the whole screen, `y`
-copies the text. Letters before an instruction, and before their number behind
+copies the text. `d` shows how the assembly differs from that of the attempt
+from which this one is made, without the numbers of registers and labels, and
+back. Letters before an instruction, and before their number behind
 a line of the source:
 {LEGEND}
 """
+CHANGES = {"+": "add good", "-": "del bad", "@": "hunk"}
+"""Styles of the lines of a difference, by their first character."""
+HEAD_LINES = 2
+"""Lines with the names of both sides at the start of a difference."""
 
 
 class _Read(NamedTuple):
@@ -38,12 +47,17 @@ class _Read(NamedTuple):
     source: list[CodeRow]
 
 
+def _readers_of(attempt: AttemptState) -> list[Reader]:
+    return all_assembly(attempt.evaluation) if attempt.evaluation is not None else []
+
+
 class AssemblyView(Horizontal):
     """Shows one kernel of an attempt at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "fold", "loop", id="assembly.fold"),
         Binding("K", "kernel", "next kernel", id="assembly.kernel"),
+        Binding("d", "diff", "assembly diff", id="assembly.diff"),
     ]
 
     def __init__(self) -> None:
@@ -54,6 +68,10 @@ class AssemblyView(Horizontal):
         self._home: Home | None = None
         self._number = 0
         self._readers: list[Reader] = []
+        self._sides: tuple[AttemptState, ...] = ()
+        """The attempt from which the shown one is made, and the shown one; empty if the former has no assembly."""
+        self._compares = False
+        """True if the difference of the sides is shown."""
         self._opened: set[int] = set()
         self._read_text: _Read | None = None
 
@@ -61,14 +79,15 @@ class AssemblyView(Horizontal):
         return [self.source, self.code]
 
     def show_attempt(
-        self, home: Home, session: str, attempt: str, source: str, evaluation: Evaluation
+        self, home: Home, session: str, attempt: AttemptState, base: AttemptState | None
     ) -> None:
-        """Show the first kernel of an attempt; does nothing if it is on screen."""
-        subject = (session, attempt, source)
+        """Show the first kernel of an attempt, or the difference to its base; does nothing if it is on screen."""
+        subject = (session, attempt.attempt, attempt.source or "")
         if subject == self._subject:
             return
         self._subject, self._home, self._number = subject, home, 0
-        self._readers = all_assembly(evaluation)
+        self._readers = _readers_of(attempt)
+        self._sides = (base, attempt) if base is not None and _readers_of(base) else ()
         self._start()
 
     def _start(self) -> None:
@@ -76,8 +95,38 @@ class AssemblyView(Horizontal):
         self.code.cursor = self.source.cursor = 0
         self.source.show_rows(())
         self.code.show_rows([CodeRow(line("reading ...", "dim"))])
-        if self._home is not None and self._readers:
+        compares = self._compares and bool(self._sides)
+        self.source.display = not compares
+        if self._home is None:
+            return
+        if compares:
+            self._compare(self._home, self._subject, self._sides)
+        elif self._readers:
             self._read(self._home, self._subject, self._number, self._readers[self._number])
+
+    @work(thread=True, group="assembly", exclusive=True, exit_on_error=False, name="comparing assembly")
+    def _compare(self, home: Home, subject: tuple[str, str, str], sides: tuple[AttemptState, ...]) -> None:
+        from sessions.store.compiler_texts import read_text  # loads git
+
+        read = partial(read_text, home, subject[0])
+        old, new = sides
+        try:
+            before, after = code_texts(old.evaluation, read), code_texts(new.evaluation, read)
+        except (NoText, OSError) as why:
+            self.app.call_from_thread(self._refuse, subject, str(why))
+            return
+        changes = assembly_diff(before, after, old.attempt, new.attempt)
+        self.app.call_from_thread(self._show_changes, subject, changes)
+
+    def _show_changes(self, subject: tuple[str, str, str], changes: list[str]) -> None:
+        if subject != self._subject or not self._compares or not self.is_attached:
+            return
+        rows = [CodeRow(line(text, CHANGES.get(text[:1], ""))) for text in changes[HEAD_LINES:]]
+        self.code.show_rows(rows or [CodeRow(line(SAME_CODE, "dim"))], copy_text="\n".join(changes))
+        signs = [text[:1] for text in changes[HEAD_LINES:]]
+        size = diff_words(signs.count("+"), signs.count("-")) if changes else ""
+        names = " -> ".join(short_name(side.attempt) for side in self._sides)
+        self.code.border_title = escaped(f"assembly diff base {names}   {size}".rstrip())
 
     @work(thread=True, group="assembly", exclusive=True, exit_on_error=False, name="reading assembly")
     def _read(self, home: Home, subject: tuple[str, str, str], number: int, reader: Reader) -> None:
@@ -136,6 +185,18 @@ class AssemblyView(Horizontal):
         if loop is not None:
             self._opened ^= {loop}
             self._draw_code()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The difference only where the base has assembly; loops and kernels only outside of it."""
+        if action == "diff":
+            return bool(self._sides)
+        return not (self._compares and self._sides) or action not in ("fold", "kernel")
+
+    def action_diff(self) -> None:
+        self._compares = not self._compares
+        self._start()
+        self.code.focus()
+        self.screen.refresh_bindings()
 
     def action_kernel(self) -> None:
         if len(self._readers) > 1:

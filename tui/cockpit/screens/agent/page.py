@@ -9,6 +9,8 @@ from harness.wire.results.kernel_counts import Profile
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.widgets.line_view import LineView
 
+NO_VERDICT = "no verdict: the session stopped before it"
+
 
 class PageView(LineView):
     """Shows the page of the chosen tab."""
@@ -55,6 +57,11 @@ class PageSubject(NamedTuple):
     can_act: bool = True
     """False in a replay or a view for reading only, where no key decides."""
     stopped: bool = False
-    """True if no engine runs that waits for a decision."""
+    """True if no engine works on the session, or waits for a decision."""
     chosen_error: int | None = None
     """The line of the candidate that a person went to last, of those that the error names."""
+
+    @property
+    def running_stage(self) -> str | None:
+        """The stage that the judge runs now."""
+        return None if self.stopped else self.attempt.stage

@@ -33,7 +33,7 @@ def page_of(tab: str, subject: PageSubject, width: int) -> list[Line]:
         return [line("No verdict yet.", "dim")]
     if tab == "profile":
         return tables_lines(_profile_tables(subject), width)
-    return tables_lines(_tables(tab, attempt), width)
+    return tables_lines(_tables(tab, subject), width)
 
 
 def _prompt_lines(attempt: AttemptState, width: int) -> list[Line]:
@@ -49,10 +49,10 @@ def _prompt_lines(attempt: AttemptState, width: int) -> list[Line]:
     return spaced(messages) or [line("Nothing was sent to a model yet.", "dim")]
 
 
-def _tables(tab: str, attempt: AttemptState) -> Iterator[Table]:
-    evaluation = attempt.evaluation
+def _tables(tab: str, subject: PageSubject) -> Iterator[Table]:
+    attempt, evaluation = subject.attempt, subject.attempt.evaluation
     if tab == "stages":
-        yield stages_table(attempt.stages, running=attempt.stage)
+        yield stages_table(attempt.stages, running=subject.running_stage)
     if evaluation is None:
         return
     if tab == "stages":
@@ -94,9 +94,11 @@ def _profile_tables(subject: PageSubject) -> Iterator[Table]:
 def _no_profile(subject: PageSubject, evaluation: Evaluation) -> str:
     """Say why there is no profile, and what to press or run."""
     if is_cpu(evaluation.device):
-        return "The hardware counted nothing: no GPU judged it. On a GPU, P takes a profile."
+        way = " On a GPU, P takes a profile." if subject.can_act else ""
+        return f"The hardware counted nothing: no GPU judged it.{way}"
     if evaluation.verdict is not Verdict.CORRECT:
-        return "No profile: only a correct attempt gets one. Go to a correct attempt and press P."
+        way = " Go to a correct attempt and press P." if subject.can_act else ""
+        return f"No profile: only a correct attempt gets one.{way}"
     if subject.can_act:
         return "No profile yet: P takes one."
     return f"No profile yet: `wavedeck profile {subject.session} {subject.attempt.attempt}` takes one."

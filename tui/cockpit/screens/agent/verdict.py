@@ -9,7 +9,7 @@ from tui.cockpit.data.attempts import short_name
 from tui.cockpit.draw.grid import paragraph, spaced, table_lines, tables_lines
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line, plain, wrap, wrap_phrases
 from tui.cockpit.draw.verdict_lines import DOT, head_lines, spans_of
-from tui.cockpit.screens.agent.page import PageSubject
+from tui.cockpit.screens.agent.page import NO_VERDICT, PageSubject
 from tui.facts import vocabulary
 from tui.facts.attempt import dated_decision
 from tui.facts.evaluation.certainty import tolerance_table
@@ -37,10 +37,10 @@ def verdict_page(subject: PageSubject, width: int) -> list[Line]:
         head += _head(attempt, subject, width)
     if attempt.same_as:
         head += paragraph(f"same source as {attempt.same_as}, not judged again", width, "dim")
-    stages = stages_table(attempt.stages, running=attempt.stage)
+    stages = stages_table(attempt.stages, running=subject.running_stage)
     plan = Table("plan").with_sentences(attempt.strategy, style="dim")
     if evaluation is None:
-        tables = [stages, plan] if attempt.stages or attempt.stage else [plan]
+        tables = [stages, plan] if attempt.stages or subject.running_stage else [plan]
         return spaced([head, _base_verdict(subject, width), tables_lines(tables, width)])
     times = _times(subject)
     tables = [
@@ -72,6 +72,8 @@ def _marked(lines: list[Line], subject: PageSubject) -> list[Line]:
 
 
 def _head(attempt: AttemptState, subject: PageSubject, width: int) -> list[Line]:
+    if subject.stopped and attempt.evaluation is None:
+        return [line(NO_VERDICT, "dim")]
     facts = verdict_facts(attempt, subject.instance if attempt is subject.attempt else None)
     return [row for line_facts in facts for row in wrap_phrases(spans_of(line_facts), width, DOT)]
 

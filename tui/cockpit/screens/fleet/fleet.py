@@ -55,7 +55,7 @@ g6C     the state, the number of the attempt, the newest verdict: of an
         earlier attempt while this one has none. With a figure (`generate 6
         1.31x`) it is the best speedup of the instance
         g generate  j judge  t timing  r reflect  q queued  m model is silent
-        ? waits for a person  p paused  . done  x failed
+        ? waits for a person  p paused  s stopped  . done  x failed
         C correct   W wrong    E compile error  X call error  R rejected
         T timeout   K crash    N no code        U unsupported I our failure
 !       at the left of a row: an instance waits for you or is stuck
@@ -63,17 +63,18 @@ g6C     the state, the number of the attempt, the newest verdict: of an
         behind `C`: the newest verdict is correct, with findings
         red, and `stuck !`: three attempts in a row failed with the same error
         in the header: how much `next` lists
-p       behind a state or a verdict: paused once this work is over
+p       behind a verdict, or `pausing`: paused once this work is over
 ▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
 
 best    the best speedup of the task: geometric mean, or time-weighted if
         its cases have weights, and 95 % interval; green only if the
-        interval is above 1 and a case is exact. `>=`: a lower bound.
+        interval of the exact cases is above 1. `>=`: a lower bound.
         `traffic 1.10x`: nothing was timed; the kernels request 1.10 times
         the needed bytes at the interpreter's sizes.
         ! findings, ? waits for a person, + accepted, = confirmed by the exam
 by      instance and attempt of the best, `#3/7`
-gain    time since the best was found
+gain    time since the best was found, on the session's clock: the time in the
+        header, which runs while an engine works
 trend   the best speedup over the attempts; the lowest bar: none yet
 """
 
@@ -113,7 +114,7 @@ class FleetScreen(ActingScreen):
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (("tasks", "tasks"), ("gpus", "GPUs"), ("next", "next"))
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "home", id="screen.back", key_display="esc"),
-        Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting"),
+        Binding("w", "jump('waiting', 1)", "waiting", id="jump.waiting"),
         Binding("o", "order", "order", id="fleet.order"),
         *STEERING,
     ]
@@ -181,9 +182,10 @@ class FleetScreen(ActingScreen):
         state, now_wall = self.feed.state, self.desk.wall()
         now = self.desk.clock()
         jumped = EVERYTHING in dirty
-        changed = self._model.update(state, self.feed.facts, now, jumped=jumped)
+        worked_s = state.worked_until(now_wall)
+        changed = self._model.update(state, self.feed.facts, now, now_wall=now_wall, jumped=jumped)
         marks = self._model.marks(now)
-        made_from = (self.size.width, self._order, marks, int(now_wall // 60))
+        made_from = (self.size.width, self._order, marks, int(worked_s // 60))
         if changed or made_from != self._drawn:
             self._drawn = made_from
             tasks = in_order(self._model.tasks, self._order)
@@ -191,7 +193,7 @@ class FleetScreen(ActingScreen):
                 tasks,
                 self.size.width - 3,
                 changes=marks,
-                now_wall=now_wall,
+                worked_s=worked_s,
                 wanted=EXTRAS if self.tasks.extras is None else self.tasks.extras,
             )
             self.tasks.states = {
@@ -200,7 +202,7 @@ class FleetScreen(ActingScreen):
             }
             self.tasks.set_rows(table.rows, table.columns)
         second = int(now_wall)
-        if jumped or second != self._second or any(key.startswith("device:") for key in dirty):
+        if changed or second != self._second or any(key.startswith("device:") for key in dirty):
             self._second = second
             self._draw_gpus(now_wall)
             self._draw_next(now_wall)
@@ -281,7 +283,7 @@ class FleetScreen(ActingScreen):
     def _place(self) -> None:
         """Give the tasks what they need and the panes below the rest, but at least a third if they need it.
 
-        What neither needs goes to the newest reasoning and verdicts, if every instance has a line there.
+        What neither needs goes to the instance under the cursor and the newest verdicts.
         """
         beside = self.size.width >= SIDE_BY_SIDE
         bars = (self.header_bar, self.screens_bar, self.banner, self.timeline)
@@ -313,9 +315,8 @@ class FleetScreen(ActingScreen):
         return latest_lines(
             self.feed.state,
             self.feed.facts,
-            letters=not self._form.words,
-            now_wall=self.desk.wall(),
-            is_over=self.feed.is_over,
+            self.steered_instance,
+            letters=not self._form.words or self.size.width < SIDE_BY_SIDE,
             width=self.size.width - 1,
             height=height,
         )
@@ -360,8 +361,9 @@ class FleetScreen(ActingScreen):
 
     @on(LineTable.Moved, "#tasks")
     def renew_keys(self) -> None:
-        """Other keys may work on another instance."""
+        """Other keys may work on another instance, and the lines below the table are about it."""
         self.refresh_bindings()
+        self._place()
         self._draw_titles()
 
     @on(LineTable.Opened, "#tasks")

@@ -13,8 +13,10 @@ from tui.facts.instance import InstanceFacts
 from tui.facts.tables import Cell
 from tui.facts.vocabulary import speed_style, verdict_style
 
-WORD = 11
-"""Cells of a state word with the gap behind it: `integrity`. With fewer, words take the place of the columns of effort."""
+WORD = 9
+"""Cells of a state word: `integrity`."""
+AT_REST = "ps"
+"""Letters of instances that are paused or stopped: their cells say so even if they are stuck."""
 PAUSED = "p"
 """Mark of an instance that is paused once its present work is over."""
 FIGURE = 7
@@ -47,11 +49,12 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
     a yellow `!`, one that a person paused a `p`. `named` puts the number of the instance in front.
     """
     stuck = bool(facts.same_error) and not facts.finished
+    says_stuck = stuck and form.words and facts.doing.letter not in AT_REST
     shows_best = form.speedup and facts.speed is not None
     mark, mark_style = "", ""
     if change:
         mark, mark_style = change, "key"
-    elif stuck and not form.words:
+    elif stuck and not says_stuck:
         mark, mark_style = "!", "bad"
     elif facts.best_has_findings if shows_best else facts.has_findings:
         mark, mark_style = vocabulary.FINDING, "warn"
@@ -63,7 +66,7 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
         name = [(f"#{facts.number} ", "dim")] if named else []
         end = (fit(mark, digits + 2 - len(text)), mark_style)
         return Cell.of(*name, (text, facts.doing.style), verdict, end, key=facts.key)
-    word, style = ("stuck !", "bad") if stuck else (_short(facts), facts.doing.style)
+    word, style = ("stuck !", "bad") if says_stuck else _short(facts)
     figure = [verdict]
     if form.speedup:
         figure = [(" ", ""), (fit(verdict[0], FIGURE), verdict[1])]
@@ -76,10 +79,14 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
     return Cell.of((fit(word, WORD), style), number, *figure, (fit(mark, 1), mark_style), key=facts.key)
 
 
-def _short(facts: InstanceFacts) -> str:
-    """The state in at most `WORD` cells; of the judge the stage alone: `timing`, `execution`, `REVIEW`."""
-    word = "REVIEW" if facts.doing.letter == "?" else facts.doing.stage or facts.doing.state
-    return f"{word[: WORD - 2]} {PAUSED}" if facts.doing.is_held else word
+def _short(facts: InstanceFacts) -> tuple[str, str]:
+    """The state in at most `WORD` cells, with its style; of the judge the stage alone: `timing`, `REVIEW`, `pausing`."""
+    now = facts.doing
+    if now.letter == "?":
+        return f"REVIEW {PAUSED}" if now.is_held else "REVIEW", now.style
+    if now.letter == "s" and now.style == "warn":
+        return "undecided", now.style
+    return ("pausing", "warn") if now.is_held else (now.stage or now.state, now.style)
 
 
 def _verdict(facts: InstanceFacts) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Lines below a short table of Fleet: the newest reasoning of each instance, the newest verdicts, a legend of letters."""
+"""Lines below a short table of Fleet: the instance under the cursor, the newest verdicts, a legend of letters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from harness import Verdict
 from sessions.state.state import InstanceState, SessionState
-from tui.cockpit.data.attempts import ordered_instances
-from tui.cockpit.draw.lines import ELLIPSIS, EMPTY, Line, Span, beginning, cells, clean
+from tui.cockpit.data.attempts import ordered_instances, short_name
+from tui.cockpit.draw.lines import ELLIPSIS, EMPTY, Line, Span, cells, clean, wrap
 from tui.cockpit.draw.verdict_lines import pinned_lines
 from tui.cockpit.screens.fleet.fleet_view import rule, state_words
 from tui.facts import vocabulary
@@ -18,76 +18,74 @@ from tui.facts.vocabulary import FINDING, letter, verdict_style, words
 MARGIN = "    "
 LEGEND = " Letters "
 LEGEND_LINES = 2
+LEAST_LINES = 3
+"""Least free lines: a title, a line of reasoning and a verdict."""
+OWN_SHARE = 3
+"""The reasoning of the instance gets at most one part of so many of the free lines."""
 
 
 def latest_lines(
     state: SessionState,
     facts: FactsCache,
+    chosen: InstanceState | None,
     *,
     letters: bool,
-    now_wall: float,
-    is_over: bool,
     width: int,
     height: int,
 ) -> list[Line]:
-    """Return `height` lines, or none if the instances do not have a line each; `letters`: Fleet's cells have no words.
+    """Return `height` lines about the `chosen` instance and the newest verdicts, or none if they have no room.
 
-    Verdicts of a session that `is_over` say how long before its end they came: so its screen rests.
+    `letters`: states are letters in the table or in its title.
     """
-    instances = ordered_instances(state)
-    if not instances or len(instances) + 1 > height:
+    if not state.instances or height < LEAST_LINES:
         return []
-    all_facts = [facts.of(state, instance) for instance in instances]
-    lines: list[Line] = []
-    if thoughts := _thoughts(instances, all_facts, width):
-        lines += [rule("Reasoning", [Span("the last line of each", "dim")], "", width), *thoughts]
-    legend = _legend(all_facts, letters=letters, width=width)[: height - len(lines)]
+    lines = _chosen_lines(chosen, facts.of(state, chosen), width, height) if chosen is not None else []
+    legend = _legend(facts.all(state), letters=letters, width=width)[: height - len(lines)]
     room = height - len(lines) - len(legend)
-    if room > 1 and (verdicts := _verdicts(instances, room - 1, now_wall, width, is_over=is_over)):
-        lines += [rule("Verdicts", [Span("newest first", "dim")], "", width), *verdicts]
+    if room > 1 and (verdicts := _verdicts(ordered_instances(state), room - 1, width)):
+        lines += [
+            rule("Verdicts", [Span("newest first, on the session's clock", "dim")], "", width),
+            *verdicts,
+        ]
     return [*lines, *[EMPTY] * (height - len(lines) - len(legend)), *legend]
 
 
-def _thoughts(
-    instances: Sequence[InstanceState], all_facts: Sequence[InstanceFacts], width: int
-) -> list[Line]:
-    thoughts = [
-        (facts, *newest)
-        for instance, facts in zip(instances, all_facts, strict=True)
-        if (newest := _thought(instance))
-    ]
-    name = max((len(attempt) for _, attempt, _ in thoughts), default=0)
-    word = max((len(facts.doing.word) for facts, _, _ in thoughts), default=0)
-    room = max(width - len(MARGIN) - name - word - 4, 8)
-    return [
-        (
-            Span(f"{MARGIN}{attempt:<{name}}  "),
-            Span(f"{facts.doing.word:<{word}}  ", facts.doing.style),
-            Span(_ending(thought, room), "reasoning"),
-        )
-        for facts, attempt, thought in thoughts
-    ]
+def _chosen_lines(instance: InstanceState, facts: InstanceFacts, width: int, height: int) -> list[Line]:
+    """Title, end of the newest reasoning, newest verdict of the instance."""
+    lines = [rule(instance.key, [Span(facts.doing.word, facts.doing.style)], "", width)]
+    number = len(f"#{instance.instance}/{facts.attempt}")
+    room = max(width - len(MARGIN) - number - 2, 8)
+
+    def block(name: str, rows: Sequence[Line]) -> list[Line]:
+        return [
+            (Span(f"{MARGIN}{'' if place else name:<{number}}  "), *row) for place, row in enumerate(rows)
+        ]
+
+    judged = [attempt for attempt in instance.attempts if attempt.verdict is not None]
+    newest = max(judged, key=lambda attempt: attempt.judged_seq, default=None)
+    pinned = [row for row in pinned_lines(newest, instance, room) if row] if newest is not None else []
+    verdict = block(short_name(newest.attempt), pinned) if newest is not None else []
+    if thought := _thought(instance):
+        most = max(1, min(height // OWN_SHARE, height - 1 - len(verdict)))
+        attempt, text = thought
+        rows = [row for row in wrap(clean(text[-room * (most + 2) :]), room - 2) if row.strip()]
+        if len(rows) > most:
+            rows = [f"{ELLIPSIS} {rows[-most].lstrip()}", *rows[len(rows) - most + 1 :]]
+        lines += block(short_name(attempt), [(Span(row, "reasoning"),) for row in rows])
+    return [*lines, *verdict][:height]
 
 
 def _thought(instance: InstanceState) -> tuple[str, str] | None:
-    """Return the newest attempt with reasoning or a plan, and the last line of its reasoning, else its plan."""
+    """Return the newest attempt with reasoning or a plan, and its reasoning, else its plan."""
     for attempt in reversed(instance.attempts):
         reasonings = [call.reasoning.strip() for call in attempt.calls]
         text = next(filter(None, reversed(reasonings)), attempt.strategy or "")
         if text:
-            return attempt.attempt, clean(text.rpartition("\n")[2].strip())
+            return attempt.attempt, text
     return None
 
 
-def _ending(text: str, width: int) -> str:
-    """Return the last words of a text: it grows at its end."""
-    end = beginning(text[::-1], width)[::-1]
-    return end if end == text else f"{ELLIPSIS} {end[2:].partition(' ')[2]}"
-
-
-def _verdicts(
-    instances: Sequence[InstanceState], most: int, now_wall: float, width: int, *, is_over: bool
-) -> list[Line]:
+def _verdicts(instances: Sequence[InstanceState], most: int, width: int) -> list[Line]:
     judged = [
         (attempt.judged_seq, attempt, instance)
         for instance in instances
@@ -96,15 +94,11 @@ def _verdicts(
     ]
     newest = heapq.nlargest(most, judged, key=lambda verdict: verdict[0])
     name = max((len(attempt.attempt) for _, attempt, _ in newest), default=0)
+    clock = max((len(vocabulary.clock(attempt.judged_s)) for _, attempt, _ in newest), default=0)
     lines: list[Line] = []
     for _, attempt, instance in newest:
-        since = (
-            vocabulary.clock(now_wall - attempt.judged_wall) if attempt.judged_wall else vocabulary.UNKNOWN
-        )
-        start = (
-            Span(f"{MARGIN}{attempt.attempt:<{name}}  "),
-            Span(f"{since:>7} {'before the end' if is_over else 'ago'}  ", "dim"),
-        )
+        at = f"at {vocabulary.clock(attempt.judged_s):>{clock}}  "
+        start = Span(f"{MARGIN}{attempt.attempt:<{name}}  "), Span(at, "dim")
         lines.append((*start, *pinned_lines(attempt, instance, width - cells(start))[0]))
     return lines
 
@@ -116,12 +110,8 @@ def _legend(all_facts: Sequence[InstanceFacts], *, letters: bool, width: int) ->
     items += [(letter(verdict), words(verdict), verdict_style(verdict)) for verdict in verdicts]
     if any(facts.has_findings for facts in all_facts):
         items.append((letter(Verdict.CORRECT) + FINDING, "with findings", "warn"))
-    stuck = (
-        {facts.verdict for facts in all_facts if facts.same_error and not facts.finished}
-        if letters
-        else set()
-    )
-    items += [(f"{letter(verdict)}!", "same error again", "bad") for verdict in stuck]
+    if letters and any(facts.same_error and not facts.finished for facts in all_facts):
+        items.append(("!", "stuck: the same error again", "bad"))
     lines: list[Line] = [(Span(LEGEND, "head"),)] if items else []
     for sign, meaning, style in items:
         item = (Span(f" {sign}", style), Span(f" {meaning} ", "dim"))

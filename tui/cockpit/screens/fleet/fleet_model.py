@@ -23,8 +23,13 @@ class FleetModel:
     _changes: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By instance: mark, and until when it is shown, in monotonic seconds."""
 
-    def update(self, state: SessionState, facts: FactsCache, now: float, *, jumped: bool) -> bool:
-        """Take the facts as they are now; `jumped` if the state is another one. Returns whether a task changed."""
+    def update(
+        self, state: SessionState, facts: FactsCache, now: float, *, now_wall: float, jumped: bool
+    ) -> bool:
+        """Take the facts as they are now; `jumped` if the state is a different one. Returns whether a task changed.
+
+        `now_wall` is the present time in seconds since the epoch: what happened earlier than `CHANGED_S` has no mark.
+        """
         before = {instance.key: instance for task in self.tasks for instance in task.instances}
         instances = facts.all(state)
         if jumped:
@@ -36,7 +41,13 @@ class FleetModel:
         }
         for instance in instances:
             by_task.setdefault(instance.task, []).append(instance)
-            if not jumped and (mark := _change(before.get(instance.key, instance), instance)):
+            earlier = before.get(instance.key, instance)
+            if jumped or not (mark := _change(earlier, instance)):
+                continue
+            member = state.instances[instance.key]
+            judged = [attempt.judged_wall for attempt in member.attempts]
+            happened = member.last_wall if instance.history == earlier.history else max(judged)
+            if now_wall - happened < CHANGED_S:
                 self._changes[instance.key] = (mark, now + CHANGED_S)
         self.tasks = [task_facts(task, members) for task, members in by_task.items()]
         return True

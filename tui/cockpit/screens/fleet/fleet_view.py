@@ -37,6 +37,8 @@ LASTING = ("by", "interval")
 """The cells lose their words before these columns go."""
 ROOMY = 100
 """From this width on, the lasting columns stay also where not all instances fit."""
+CELL_GAP = {WIDE: GAP + 1, MEDIUM: GAP + 1, NARROW: 1}
+"""Cells before each instance, by the form of the cells."""
 HIDDEN = len("+99")
 """Cells of the number of instances that are not shown."""
 ORDERS = ("attention", "task", "best", "spent")
@@ -113,17 +115,20 @@ def fleet_table(
     width: int,
     *,
     changes: Mapping[str, str],
-    now_wall: float,
+    worked_s: float,
     wanted: Collection[str] = EXTRAS,
 ) -> tuple[Form, Table]:
     """Return the richest form of the cells that fits into `width` cells, and the table.
 
-    `changes` has the mark of each instance that changed lately; `wanted` names the extra columns that may be shown.
+    `changes` has the mark of each instance that changed lately; `worked_s` is the session's clock now, in seconds; `wanted`
+    names the extra columns that may be shown.
     """
     most = max((len(task.instances) for task in tasks), default=1)
     without_interval = [extra for extra in wanted if extra != "interval"]
-    spent = _columns_of_effort(tasks, now_wall)
-    for form, names in ((WIDE, wanted), (MEDIUM, wanted), (NARROW, wanted), (NARROW, without_interval)):
+    spent = _columns_of_effort(tasks, worked_s)
+    is_measured = any(task.speed is not None for task in tasks)
+    forms = [(WIDE, wanted)] * is_measured + [(MEDIUM, wanted), (NARROW, wanted), (NARROW, without_interval)]
+    for form, names in forms:
         columns = [*_columns_about(tasks, names), *_instances(tasks, form, most, changes), *spent]
         table = _table(tasks, columns, form, names)
         if _least_width(table) <= width:
@@ -131,7 +136,7 @@ def fleet_table(
     lasting = [extra for extra in LASTING if extra in wanted and width >= ROOMY]
     about = _columns_about(tasks, lasting)
     room = width - _least_width(_table(tasks, about, WIDE, lasting)) - HIDDEN - GAP
-    shown = max(1, room // _cell_width(tasks, NARROW, named=True))
+    shown = max(1, room // (_cell_width(tasks, NARROW, named=True) + CELL_GAP[NARROW]))
     columns = [*about, *_instances(tasks, NARROW, shown, changes)]
     return NARROW, _table(tasks, columns, WIDE, lasting)
 
@@ -186,9 +191,8 @@ def _instances(
             else Cell("")
             for facts in chosen
         ]
-        columns.append(
-            FleetColumn(Column(title, width, width, gap=GAP if place == 0 else int(form.words)), cells)
-        )
+        gap = CELL_GAP[form] if place or form.words else GAP
+        columns.append(FleetColumn(Column(title, width, width, gap=gap), cells))
     if named:
         hidden = [len(task.instances) - len(facts) for task, facts in zip(tasks, chosen, strict=True)]
         more = [Cell(f"+{number}" if number else "", "dim") for number in hidden]
@@ -232,11 +236,11 @@ def _columns_about(tasks: Sequence[TaskFacts], wanted: Collection[str]) -> list[
     ]
 
 
-def _columns_of_effort(tasks: Sequence[TaskFacts], now_wall: float) -> list[FleetColumn]:
+def _columns_of_effort(tasks: Sequence[TaskFacts], worked_s: float) -> list[FleetColumn]:
     """Return the columns right of the instances."""
     money = any(task.cost_usd is not None for task in tasks)
     spent = [_spent(task, money=money) for task in tasks]
-    gains = [_gain(task.leader, now_wall) for task in tasks]
+    gains = [_gain(task.leader, worked_s) for task in tasks]
     is_measured = any(task.speed is not None for task in tasks)
     trends = [trend(task.instances) if is_measured else UNKNOWN for task in tasks]
     return [
@@ -330,9 +334,9 @@ def _spent(task: TaskFacts, *, money: bool) -> str:
     return vocabulary.count(task.tokens) if task.tokens else UNKNOWN
 
 
-def _gain(leader: InstanceFacts | None, now_wall: float) -> str:
+def _gain(leader: InstanceFacts | None, worked_s: float) -> str:
     """Time since the best attempt was judged, in whole minutes: a row stays still for a minute."""
-    if leader is None or leader.best is None or not leader.best.judged_wall:
+    if leader is None or leader.best is None:
         return UNKNOWN
-    minutes = int(max(0.0, now_wall - leader.best.judged_wall) // 60)
+    minutes = int(max(0.0, worked_s - leader.best.judged_s) // 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h"

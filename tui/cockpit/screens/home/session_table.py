@@ -31,7 +31,7 @@ solved     tasks with a correct attempt, of all tasks
 confirmed  number of solved tasks whose best attempt passed the exam
 best       measured speedup against the baseline of its session: geometric
            or time-weighted mean over cases and its 95 % interval; green
-           if that is above 1 and a case is exact
+           if that is above 1, also for the exact cases alone
 cost       spent, and the cap if there is one
 time       while an engine worked
 state      preparing: no attempt yet, the line at the bottom says what is

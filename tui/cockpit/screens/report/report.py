@@ -43,7 +43,7 @@ where its kernel lies, and bars of all speedups; `tab` goes there.
 speedup  geometric or time-weighted mean over the cases, against the
          baseline
          >= 2.65x  a lower bound: some cases are too short for an exact time
-95 %     interval of the speedup; green: it is above 1, and a case is exact
+95 %     interval of the speedup; green: above 1, also for the exact cases alone
 ! ? + =  has findings, waits for review, accepted, confirmed by the exam
 cases    5 of 6: five of six cases have a speedup
 roof     share of the practical roof, over the cases: of the copy or matrix

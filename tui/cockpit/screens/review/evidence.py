@@ -74,6 +74,8 @@ def _facts(
         yield from _claim(state, attempt, attempt.timed_evaluation or evaluation)
     elif evaluation is not None:
         yield "verdict", [Span(clean(failure_words(evaluation)), "bad")]
+    if findings_of(attempt):
+        yield from _findings(attempt)
     yield (
         "before",
         [*_before(state, attempt, instance, archive), *_best_ever(state, attempt, instance, archive)],
@@ -83,7 +85,7 @@ def _facts(
         tolerance, exam = tolerance_words(evaluation, subject=""), exam_of(attempt, instance)
         yield "tolerance", [Span(clean(tolerance))] if tolerance else []
         yield "exam", [Span(clean(exam.sentence), exam.style)] if exam is not None else []
-        yield from _findings(attempt)
+        yield "findings", [] if findings_of(attempt) else [Span("none")]
         timed = attempt.timed_evaluation or evaluation
         yield "serving", list(_serving(timed, evaluation)) if timed.serving else []
         yield "resources", _resources(state, attempt, instance, evaluation)
@@ -152,7 +154,7 @@ def _devices(state: SessionState, attempt: AttemptState, evaluation: Evaluation)
         count = vocabulary.counted(len(speeds), "GPU")
         yield Span(f"on {count}: {in_order[0].figure} to {in_order[-1].figure}")
     elif not apart and set(state.gpus) - {row.device for row in evaluation.latency}:
-        yield Span("one GPU only (t: all)")
+        yield Span("one GPU only")
     if apart:
         yield Span(apart)
     if failed := [gpu.device for gpu in attempt.spread if gpu.evaluation.verdict is not Verdict.CORRECT]:
@@ -260,8 +262,6 @@ def _checks(evaluation: Evaluation) -> Iterator[Span]:
 
 def _findings(attempt: AttemptState) -> Iterator[Fact]:
     findings = findings_of(attempt)
-    if not findings:
-        yield "findings", [Span("none")]
     for place, finding in enumerate(findings[:MOST_FINDINGS]):
         yield "" if place else "findings", [Span(f"{place + 1}: {clean(located(finding))}", "warn")]
     if len(findings) > MOST_FINDINGS:

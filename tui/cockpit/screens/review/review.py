@@ -21,7 +21,7 @@ from tui.cockpit.data.sides import first_for_review
 from tui.cockpit.desk.messages import OpenInstance
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.acting import STEERING, action_bindings
-from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
+from tui.cockpit.screens.comparing import COMPARING, HUNKS, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.screens.review import review_queue
 from tui.cockpit.screens.review.evidence import empty_lines, evidence, evidence_title
 from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, footer, is_undecided
@@ -58,10 +58,11 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
     BINDINGS: ClassVar[list[BindingType]] = [
         *action_bindings("decide", ("accept", "reject")),
         Binding("s", "skip", "skip", id="review.skip"),
+        *HUNKS,
         *action_bindings("decide", ("undo",)),
         Binding("s", "refuse('skip')", show=False),
-        *STEERING,
         *COMPARING,
+        *STEERING,
         Binding("z", "zoom", "zoom", id="review.zoom"),
     ]
 
@@ -186,7 +187,8 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         entry = self.entry
         self.refresh_bindings()
         state, over, width = self.feed.state, self.feed.is_over, self.size.width
-        self.decided.show(footer(state, self._entries, entry, self._undoable(), over=over, width=width))
+        decidable = (entry, self._undoable()) if self._can_act else (None, None)
+        self.decided.show(footer(state, self._entries, *decidable, over=over, width=width))
         if entry is not None:
             self._draw_evidence(entry)
             room = self.evidence.size.width - 4

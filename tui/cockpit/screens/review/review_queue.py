@@ -227,7 +227,7 @@ def footer(
 ) -> Line:
     """Return `decided 7: 5 accepted, 2 rejected   if accepted: ...`; the longest words that fit into `width` cells.
 
-    `u` undoes the decision about `undoable`.
+    `entry` is the one to decide and `u` undoes the decision about `undoable`: none of them where no key decides.
     """
     head = f" {decision_counts(entries)}"
     choices = [""]
