@@ -495,7 +495,7 @@ def _apply_judging(
             attempt.stage, attempt.stages_so_far, attempt.same_as = None, None, event.same_as
             attempt.judged = judged_facts(event, state.journal)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
-            attempt.judged_s = state.worked_s
+            attempt.judged_worked_s = state.worked_s
             attempt.device_s += event.device_s
             # Also if no stage was seen: the wait begins with the verdict.
             attempt.word = ""

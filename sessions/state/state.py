@@ -260,8 +260,8 @@ class AttemptState:
     """Number of the first event with its commit; 0 if there is none. An instance's branch is in this order."""
     started_wall: float = 0.0
     judged_wall: float = 0.0
-    judged_s: float = 0.0
-    """The session's clock at the verdict: its `worked_s`."""
+    judged_worked_s: float = 0.0
+    """`SessionState.worked_s` at its verdict."""
     judged_seq: int = 0
     """Number of the event with the verdict; 0 if there is none."""
 

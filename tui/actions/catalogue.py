@@ -43,6 +43,7 @@ class Takes(Enum):
     DECISION = "[ATTEMPT] [REASON]"
     PLACE = "INSTANCE | ATTEMPT"
     NUMBER = "N"
+    NUMBERED = "N | ATTEMPT"
     GPU = "GPU lend | return"
     TEXT = "TEXT"
 
@@ -263,6 +264,7 @@ _ACTIONS = {
         ),
         Action("fleet", "Go to Fleet.", Takes.NOTHING),
         Action("latency", "Go to Latency.", Takes.ATTEMPT),
+        Action("attempt", "Go to an attempt, in a replay to its beginning.", Takes.NUMBERED, key="#"),
         Action("review", "Go to Review.", Takes.NOTHING),
         Action("home", "Leave the session and go Home.", Takes.NOTHING),
         Action("help", "Explain this pane and its keys.", Takes.NOTHING, needs_session=False),

@@ -215,7 +215,7 @@ def completions(text: str, state: SessionState | None) -> list[str]:
             names = [*state.instances, WHOLE_SESSION]
         case Takes.INSTANCES | Takes.HINT:
             names = list(state.instances)
-        case Takes.ATTEMPT | Takes.FORK | Takes.DECISION:
+        case Takes.ATTEMPT | Takes.FORK | Takes.DECISION | Takes.NUMBERED:
             names = attempts
         case Takes.PLACE:
             names = [*state.instances, *attempts]

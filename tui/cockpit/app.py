@@ -202,6 +202,11 @@ class Cockpit(Viewer, inherit_bindings=False):
         name = split_attempt(message.attempt)
         self._go_to(LatencyScreen(name.instance, name.number))
 
+    @on(messages.GoToAttempt)
+    def _on_go_to_attempt(self, message: messages.GoToAttempt) -> None:
+        if isinstance(self.screen, SessionScreen):
+            self.screen.go_to_attempt(message.words)
+
     @on(messages.OpenReview)
     def _on_open_review(self, message: messages.OpenReview) -> None:
         from tui.cockpit.data.archive import read_archive

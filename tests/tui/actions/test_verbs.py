@@ -33,6 +33,7 @@ HERE = LineSubject(("softmax#1", "softmax#2"), "softmax#1/2")
         ("reject the tail is wrong", Order("reject", attempt="softmax#1/2", text="the tail is wrong")),
         ("accept softmax#1/1", Order("accept", attempt="softmax#1/1")),
         ("extend 5", Order("extend", text="5")),
+        ("attempt 2", Order("attempt", text="2")),
         ("fleet", Order("fleet")),
     ],
 )

@@ -162,3 +162,11 @@ async def test_help_has_groups_and_is_as_wide_as_the_screen() -> None:
             titles = next(row for row in view.text.split("\n") if "screens " in row)
             assert sum(title in titles for title in explaining.GROUPS) >= columns
             await pilot.press("escape")
+
+
+async def test_line_goes_to_an_attempt_by_its_number_in_the_instance_under_the_cursor() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        assert app.screen.subject.instances == ("softmax#1",)
+        await pilot.press("colon", *"attempt", "space", "2", "enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the attempt opens")
+        assert app.screen.attempt.attempt == "softmax#1/2"

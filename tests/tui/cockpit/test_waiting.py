@@ -21,7 +21,7 @@ from tui.cockpit.data.sources import TailHealth
 from tui.cockpit.data.steps import steps_of
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
-from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.line_view import LineView
 from tui.facts.attention import attention
 from tui.facts.doing import preparing
 
@@ -164,14 +164,16 @@ async def test_replay_shows_the_beginning_while_the_rest_is_read() -> None:
     app, go_on = held_back(events, load_beginning=lambda _: beginning)
     async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
-        timeline = app.screen.query_one("#timeline", Bar)
+        timeline = app.screen.query_one("#timeline", LineView)
         await until(pilot, lambda: "reading the rest" in timeline.text, "a time line without an end")
         go_on.set()
         feed = app.feed
         assert feed is not None
         await until(pilot, lambda: feed.replay is not None and feed.replay.story.is_whole, "the rest")
         await pilot.press("full_stop")
-        await until(pilot, lambda: f"/{len(events)} " in f"{timeline.text} ", "the whole session")
+        await until(pilot, lambda: f"/{len(events)}\n" in timeline.text, "the whole session")
+        tasks = app.screen.tasks
+        await until(pilot, lambda: tasks.size.height > len(tasks.rows), "room for all tasks beside the lanes")
 
 
 @pytest.mark.parametrize(

@@ -98,3 +98,32 @@ async def test_agent_screen_follows_the_replay_position() -> None:
         await pilot.press("x")
         assert "[1W]" in screen.strip.text
         assert replay.position == replay.story.marks.verdicts[0]
+
+
+async def test_attempt_is_reached_by_its_number_and_by_its_name() -> None:
+    async with playing(Clock()) as (pilot, _, replay):
+        starts = replay.story.marks.starts
+
+        async def arrives(attempt: str) -> None:
+            await until(pilot, lambda: replay.position == starts[attempt], attempt)
+            await until(pilot, lambda: isinstance(pilot.app.screen, AgentScreen), "its screen")
+            assert pilot.app.screen.attempt.attempt == attempt
+            assert not replay.playing
+
+        await pilot.press("$", "number_sign", "2", "enter")
+        await arrives("softmax#1/2")
+        await pilot.press("number_sign", *"vector_add", "number_sign", *"1/1", "enter")
+        await arrives("vector_add#1/1")
+        await pilot.press(
+            "colon", *(key if key != " " else "space" for key in "attempt softmax#1/3"), "enter"
+        )
+        await arrives("softmax#1/3")
+        await pilot.press("number_sign", "9", "enter")
+        await until(
+            pilot,
+            lambda: any(
+                "softmax#1 has the attempts 1, 2, 3" in toast.message for toast in pilot.app._notifications
+            ),
+            "what there is",
+        )
+        assert replay.position == starts["softmax#1/3"]

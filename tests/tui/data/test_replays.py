@@ -27,7 +27,7 @@ from tests.support.sessions.journals import SESSION, examined, finished
 from tui.cockpit.data import replays
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import LONGEST_GAP_S, SPEEDS, Replay
-from tui.cockpit.data.timeline import timeline_line
+from tui.cockpit.data.timeline import timeline_lines
 from tui.cockpit.draw.lines import plain
 
 EVENTS = finished()
@@ -98,12 +98,12 @@ def test_beginning_plays_on_in_the_whole_story() -> None:
     for second in range(1000):
         feed.drain(float(second))
     assert (replay.position, replay.playing, replay.at_end) == (20, True, False), "it waits for the rest"
-    assert "reading the rest" in plain(timeline_line(replay, 160))
+    assert "reading the rest" in "".join(drawn(replay))
     replay.extend(STORY)
     feed.drain(1001.0)
     assert replay.position > 20
     assert feed.state == fold(EVENTS[: replay.position])
-    assert "reading" not in plain(timeline_line(replay, 160))
+    assert "reading" not in "".join(drawn(replay))
 
 
 def test_end_of_the_beginning_leads_to_the_end_of_the_story() -> None:
@@ -144,16 +144,60 @@ def test_empty_session_can_be_replayed() -> None:
     assert replay.position == 0
 
 
-def test_time_line_marks_verdicts_bests_and_decisions() -> None:
-    signs = dict.fromkeys(sign for sign, _ in STORY.landmarks)
-    assert {"C", "X", "*", "+"} <= set(signs)
-    moments = {sign: [moment for landmark, moment in STORY.landmarks if landmark == sign] for sign in signs}
-    shares = [offset / STORY.duration_s for offset in STORY.offsets]
-    assert moments["*"] == [shares[mark - 1] for mark in STORY.marks.bests]
-    assert set(moments["+"]) <= {shares[mark - 1] for mark in STORY.marks.decisions}
-    order = [sign for sign, _ in STORY.landmarks]
-    assert order.index("X") > len(moments["C"]) - 1, "a correct sign must not cover a failure"
-    assert order.index("+") > order.index("*"), "no sign must cover a decision"
+def drawn(replay: Replay, width: int = 160, *, is_tall: bool = True, task: str = "") -> list[str]:
+    """Return the time line as it is at the replay's position."""
+    state = replay.story.state_after(replay.position)
+    return list(map(plain, timeline_lines(replay, state, width, is_fleet=False, is_tall=is_tall, task=task)))
+
+
+def test_time_line_has_a_lane_for_each_task_with_the_numbers_of_its_attempts() -> None:
+    replay = Replay(STORY, playing=False)
+    softmax, vector_add, playback, legend = drawn(replay)
+    assert softmax.split()[0] == "softmax"
+    assert vector_add.split()[0] == "vector_add"
+    places = [softmax.index(sign) for sign in ("1W", "2C*", "3C*")]
+    assert places == sorted(places)
+    assert "1C*" in vector_add
+    assert f"event   0/{len(EVENTS)}" in playback
+    for meaning in ("* best", "+ accepted", "W wrong", "C correct"):
+        assert meaning in legend
+    moments = {(mark.attempt, mark.sign): mark.moment for mark in STORY.landmarks}
+    start = softmax.index("█")
+    share = (places[1] - start) / (160 - start)
+    assert share == pytest.approx(moments["softmax#1/2", "C"], abs=0.03), "to scale where there is room"
+
+
+def test_time_line_has_a_fixed_width_and_ends_in_words() -> None:
+    replay = Replay(STORY, speed=0.5)
+    first = drawn(replay, 100)
+    replay.speed = 100.0
+    replay.seek(len(EVENTS) // 2)
+    assert [len(line) for line in drawn(replay, 100)[:2]] == [len(line) for line in first[:2]] == [99, 99]
+    assert drawn(replay, 100)[2].index(" / ") == first[2].index(" / ")
+    replay.step(len(EVENTS))
+    assert "at end" in drawn(replay, 100)[2]
+    assert "2 of 2 tasks solved" in drawn(replay, 100)[2]
+
+
+def test_few_lines_have_the_lane_of_the_task_on_screen_else_one_of_all() -> None:
+    replay = Replay(STORY, playing=False)
+    (lane, _) = drawn(replay, is_tall=False, task="vector_add")
+    assert lane.split()[0] == "vector_add"
+    (lane, _) = drawn(replay, is_tall=False)
+    assert lane.startswith(" 2 tasks ")
+
+
+@pytest.mark.parametrize("width", [30, 60, 100, 200])
+def test_dense_time_line_keeps_what_matters_most(width: int) -> None:
+    story = read_story(SESSION, session(2, 4, 0, pieces=1))
+    (lane, _) = drawn(Replay(story, playing=False), width, is_tall=False)
+    assert len(lane) == width - 1
+    signs = [mark.sign for mark in story.landmarks]
+    seen = lane.removeprefix(" 2 tasks ").translate(str.maketrans("", "", "━─█"))
+    if len(signs) < width - 12:
+        assert seen == "".join(signs), "each sign has a cell, in order"
+    else:
+        assert seen.count("*") > signs.count("*") / 2, "a best is not covered by a verdict"
 
 
 def test_jumps_over_checkpoints_end_in_the_fold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,9 +130,11 @@ def review(state: SessionState) -> str:
 
 def report_screen(state: SessionState) -> str:
     report = report_of(state)
-    sections = winner_sections(report)
-    rows = [" ".join(cell.text for cell in row.cells) for row in report_view.shown_rows(sections[0])]
-    return "\n".join([*rows, *map(plain, report_view.detail_lines(sections, BEST, 157))])
+    winners, _, *texts = winner_sections(report)
+    shown = report_view.shown_rows(winners)
+    rows = [" ".join(cell.text for cell in row.cells) for row in shown]
+    cut = report_view.cut_cells(winners.columns, shown, BEST, 80, None)
+    return "\n".join([*rows, *map(plain, report_view.detail_lines(BEST, cut, texts, 157))])
 
 
 def printed_report(state: SessionState) -> str:

@@ -93,6 +93,24 @@ async def test_keys_lead_through_the_report_to_attempts_and_back() -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet again")
 
 
+async def test_chosen_pane_has_the_body_and_shows_the_texts_that_its_table_cuts() -> None:
+    async with opened(measured(), USUAL) as (pilot, _, _, screen):
+        await pilot.press("3")
+        await pilot.pause()
+        table = screen.panes["attempts"].table
+        assert not screen.winners.display
+        assert table.size.height > len(table.rows), "all attempts are on screen at once"
+        longest = max(table.rows, key=lambda row: len(row.cells[-1].text))
+        text = longest.cells[-1].text
+        assert text not in table.text
+        table.select(longest.key)
+        await pilot.pause()
+        assert text in " ".join(screen.detail.text.split())
+        await pilot.press("7", "5")
+        await pilot.pause()
+        assert text not in " ".join(screen.detail.text.split()), "no row of another pane"
+
+
 async def test_new_verdict_changes_an_open_report() -> None:
     events = measured()
     names = [event.attempt if isinstance(event, AttemptJudged) else "" for event in events]

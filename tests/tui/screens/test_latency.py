@@ -18,13 +18,16 @@ from tui.cockpit.desk.messages import OpenLatency
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.draw.grid import places
 from tui.cockpit.draw.lines import Line, plain
+from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.latency.captions import absence_lines, caption_lines, footnotes, title_lines
 from tui.cockpit.screens.latency.cell_facts import detail_lines
 from tui.cockpit.screens.latency.latency import LatencyScreen
 from tui.cockpit.screens.latency.plotted import PLOTS, plot_lines
 from tui.cockpit.screens.latency.time_table import Shown, time_table
 from tui.cockpit.screens.latency.timings import Timings, timings_of
+from tui.cockpit.terminal.terminal import to_ascii
 from tui.cockpit.viewer import ExitNote
+from tui.facts.evaluation.times import case_style
 
 ATTEMPT = "softmax#1/1"
 SHORT_MS = 0.0205
@@ -219,10 +222,9 @@ def test_a_later_time_on_the_gpu_of_the_speedup_does_not_replace_it() -> None:
 @pytest.mark.parametrize("name", [name for name, _ in PLOTS])
 def test_every_plot_draws_or_says_why_not(name: str) -> None:
     state, timings = of(eight_gpus())
-    instance = state.instances["softmax#1"]
-    lines = plot_lines(name, timings, instance, timings.cases[0], 78, 14, ascii=True)
-    assert len(lines) > 1
-    assert text(lines).isascii()
+    lines = plot_lines(name, state, timings, 78, 14)
+    assert 1 < len(lines) <= 14
+    assert "?" not in to_ascii(text(lines)), "a terminal without Unicode shows each sign"
     if name == "roof":
         assert "launch: too short for a share" in text(lines)
 
@@ -240,17 +242,15 @@ def test_states_without_times_have_words() -> None:
     log.add(ev.AttemptJudged(attempt=ATTEMPT, evaluation=correct()))
     attempt = fold(log.events).attempt(ATTEMPT)
     without_gpu = text(absence_lines(attempt, "softmax#1", 120))
-    assert "Not timed: no GPU judged it." in without_gpu
     assert "bytes moved, counted by the interpreter at CPU sizes" in without_gpu
     assert " us " not in without_gpu
-    assert "one by one" not in without_gpu
-    log.add(ev.AttemptStarted(attempt="softmax#1/2", origin=ev.Origin.FRESH))
-    log.add(ev.AttemptJudged(attempt="softmax#1/2", evaluation=correct()))
-    attempts = fold(log.events).instances["softmax#1"].attempts
-    compared = text(absence_lines(attempts[1], "softmax#1", 120, attempts)).splitlines()
-    title = compared.index(next(line for line in compared if "one by one" in line))
-    assert compared[title + 1].split()[:3] == ["attempt", "requested/needed", "launches"]
-    assert [line.split()[0] for line in compared[title + 2 : title + 4]] == ["1", ">"]
+    assert "correct, not timed: no GPU judged it" in text(title_lines(attempt, 120))
+
+
+def test_a_bound_alone_is_not_green() -> None:
+    timings = of(eight_gpus())[1]
+    exact, bound, _ = timings.cases
+    assert (case_style(exact), case_style(bound)) == ("good", "")
 
 
 async def shown(app: Cockpit, attempt: str, pilot: Pilot[ExitNote]) -> LatencyScreen:
@@ -259,7 +259,8 @@ async def shown(app: Cockpit, attempt: str, pilot: Pilot[ExitNote]) -> LatencySc
     app.post_message(OpenLatency(attempt))
     await until(pilot, lambda: isinstance(app.screen, LatencyScreen), "the screen opens")
     screen = app.screen
-    await until(pilot, lambda: screen.focused in (screen.times, screen.plots), "the keys have a place")
+    panes = (screen.times, screen.steps, screen.plots)
+    await until(pilot, lambda: screen.focused in panes, "the keys have a place")
     return screen
 
 
@@ -274,7 +275,7 @@ async def test_keys_move_the_cell_and_open_its_figures() -> None:
         assert "GPU3 B: <4.92 us" in screen.notes.text
         await pilot.press("k", "tab", "tab")
         await pilot.pause()
-        assert "Time by GPU, case A fp32" in screen.plots.text
+        assert "Best speedup of softmax over time" in screen.plots.text
         await pilot.press("v")
         assert "speedup on each GPU" in screen.above.text
         await pilot.press("enter")
@@ -303,3 +304,36 @@ async def test_brackets_walk_to_an_attempt_without_times() -> None:
         assert screen.focused is screen.times
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, LatencyScreen), "the screen closes")
+
+
+async def test_without_a_gpu_the_attempts_stand_beside_each_other() -> None:
+    wasteful = correct(waste=3.0)
+    twice = tuple(msgspec.structs.replace(row, launches=2) for row in wasteful.traffic)
+    log = opened()
+    log.attempt(ATTEMPT, RIGHT_SOURCE, correct())
+    log.attempt("softmax#1/2", RIGHT_SOURCE, wrong(), base=ATTEMPT)
+    log.attempt("softmax#1/3", RIGHT_SOURCE, msgspec.structs.replace(wasteful, traffic=twice), base=ATTEMPT)
+    app, _ = live(log.events)
+    async with app.run_test(size=NARROW) as pilot:
+        screen = await shown(app, ATTEMPT, pilot)
+        titles = [column.title for column in screen.steps.columns]
+        texts = [[cell.text.strip() for cell in row.cells] for row in screen.steps.rows]
+        rows = [dict(zip(titles, row, strict=True)) for row in texts]
+        assert [row["attempt"] for row in rows] == ["1 C*", "2 W", "3 C"]
+        assert [row["launches"] for row in rows] == ["1", "-", "2▴"]
+        assert rows[2]["moved/needed"].endswith("▴")
+        assert rows[1]["strategy, or error"]
+        assert screen.steps.has_focus
+        await pilot.press("tab")
+        assert screen.plots.has_focus, "the text below can be scrolled"
+        await pilot.press("tab", "j")
+        await pilot.pause()
+        assert "The verdict is wrong" in screen.plots.text
+        await pilot.press("greater_than_sign")
+        await pilot.pause()
+        assert screen.steps.cursor_key == "softmax#1/3"
+        views = (screen.above, screen.steps, screen.notes, screen.plots)
+        assert " us " not in "\n".join(view.text for view in views)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the attempt opens")
+        assert app.screen.attempt.number == 3

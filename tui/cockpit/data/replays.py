@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from harness import Verdict
 from sessions.events import (
@@ -22,8 +23,7 @@ from sessions.state.copying import copy_state
 from sessions.state.folding import apply
 from sessions.state.state import SessionState
 from tui.cockpit.data.sources import MOST_EVENTS, EventBatch
-from tui.facts import vocabulary
-from tui.facts.vocabulary import ACCEPTED, REJECTED
+from tui.facts.vocabulary import ACCEPTED, REJECTED, letter, verdict_style
 
 EVERY = 2500
 """Events between two copies. A jump folds fewer, which takes some 10 ms."""
@@ -66,12 +66,29 @@ LONGEST_GAP_S = 30.0
 class Marks:
     """Places worth jumping to: how many events have happened right after each, rising."""
 
-    attempts: tuple[int, ...] = ()
+    starts: Mapping[str, int] = field(default_factory=dict)
+    """Beginnings of the attempts, by name."""
     verdicts: tuple[int, ...] = ()
     failures: tuple[int, ...] = ()
     """Verdicts that are failures."""
     bests: tuple[int, ...] = ()
     decisions: tuple[int, ...] = ()
+
+    @property
+    def attempts(self) -> tuple[int, ...]:
+        """Beginnings of the attempts."""
+        return tuple(self.starts.values())
+
+
+class Landmark(NamedTuple):
+    """A sign on the time line."""
+
+    attempt: str
+    sign: str
+    """Letter of a verdict, `*` a new best of the instance, `+`, `x` or `u` undone by a person."""
+    style: str
+    moment: float = 0.0
+    """Share of the duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +105,8 @@ class Story:
     """The store's mark of the session before its events were read."""
     is_whole: bool = True
     """False if only the beginning of the session was read."""
-    landmarks: tuple[tuple[str, float], ...] = ()
-    """Signs of the time line with their moments as shares of the duration; what matters more comes later."""
+    landmarks: tuple[Landmark, ...] = ()
+    """Signs of the time line, in order."""
     worked_s: float | None = None
     """The session's clock at the end, in seconds: how long engines worked; `None` before the marks are known."""
 
@@ -103,9 +120,11 @@ class Story:
         checkpoints = Checkpoints(self.events)
         marks, landmarks = _marks(checkpoints)
         duration_s = self.duration_s or 1.0
-        moments = tuple((sign, self.offsets[mark - 1] / duration_s) for sign, mark in landmarks)
+        placed = tuple(
+            landmark._replace(moment=self.offsets[mark - 1] / duration_s) for mark, landmark in landmarks
+        )
         worked_s = checkpoints.state_after(len(self.events)).worked_s
-        return replace(self, marks=marks, checkpoints=checkpoints, landmarks=moments, worked_s=worked_s)
+        return replace(self, marks=marks, checkpoints=checkpoints, landmarks=placed, worked_s=worked_s)
 
     def state_after(self, count: int) -> SessionState:
         """The state after the first `count` events, the same that folding each of them gives."""
@@ -130,55 +149,42 @@ def _offsets(walls: Iterable[float]) -> Iterator[float]:
         yield offset
 
 
-Landmark = tuple[str, int]
-"""Sign on the time line, and the count of events right after its moment."""
-
-
-def _marks(checkpoints: Checkpoints) -> tuple[Marks, list[Landmark]]:
-    """Fold all events; returns the marks and the landmarks, see `Story`.
-
-    Landmarks are verdicts by letter, correct ones first; then what became best, `*`; then what a person did: `+`, `x`, `u`
-    undone.
-    """
-    attempts: list[int] = []
+def _marks(checkpoints: Checkpoints) -> tuple[Marks, list[tuple[int, Landmark]]]:
+    """Fold all events; returns the marks, and the landmarks with their marks, still without their moments."""
+    starts: dict[str, int] = {}
+    verdicts: list[int] = []
     failures: list[int] = []
     bests: list[int] = []
-    verdicts: list[Landmark] = []
-    decisions: list[Landmark] = []
+    decisions: list[int] = []
+    landmarks: list[tuple[int, Landmark]] = []
     best: dict[str, str | None] = {}
     """Best attempt so far, by instance."""
     for mark, event, state in checkpoints.build():
         match event:
             case AttemptStarted():
-                attempts.append(mark)
+                starts[event.attempt] = mark
             case AttemptJudged() | WinnerExamined() | DecisionMade() | DecisionUndone():
                 key = event.attempt.rpartition("/")[0]
                 before = best.get(key)
                 now = best[key] = state.instances[key].best if key in state.instances else None
-                if isinstance(event, DecisionMade):
-                    decisions.append((ACCEPTED if event.accepted else REJECTED, mark))
-                    continue
-                if isinstance(event, DecisionUndone):
-                    decisions.append(("u", mark))
+                if isinstance(event, DecisionMade | DecisionUndone):
+                    is_accept = isinstance(event, DecisionMade) and event.accepted
+                    sign = "u" if isinstance(event, DecisionUndone) else ACCEPTED if is_accept else REJECTED
+                    decisions.append(mark)
+                    landmarks.append((mark, Landmark(event.attempt, sign, "warn")))
                     continue
                 if isinstance(event, AttemptJudged):
-                    verdicts.append((vocabulary.letter(event.evaluation.verdict), mark))
-                    if event.evaluation.verdict.is_failure:
-                        failures.append(mark)
+                    verdict = event.evaluation.verdict
+                    verdicts.append(mark)
+                    failures += [mark] if verdict.is_failure else []
+                    landmarks.append((mark, Landmark(event.attempt, letter(verdict), verdict_style(verdict))))
                 # An exam that is failed makes another attempt the best.
                 if now is not None and now != before and state.attempt(now).verdict is Verdict.CORRECT:
                     bests.append(mark)
+                    landmarks.append((mark, Landmark(now, "*", "key")))
             case _:
                 pass
-    marks = Marks(
-        tuple(attempts),
-        tuple(mark for _, mark in verdicts),
-        tuple(failures),
-        tuple(bests),
-        tuple(mark for _, mark in decisions),
-    )
-    verdicts.sort(key=lambda verdict: verdict[0] != vocabulary.letter(Verdict.CORRECT))
-    return marks, [*verdicts, *(("*", mark) for mark in bests), *decisions]
+    return Marks(starts, tuple(verdicts), tuple(failures), tuple(bests), tuple(decisions)), landmarks
 
 
 class Replay:

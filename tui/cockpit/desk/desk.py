@@ -26,6 +26,7 @@ from tui.actions.catalogue import Action, Group, Takes, done_words
 from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.desk.messages import (
+    GoToAttempt,
     LeaveSession,
     OpenFleet,
     OpenInstance,
@@ -367,6 +368,8 @@ def destination(order: Order) -> Message | None:
     match order.name:
         case "latency":
             return OpenLatency(order.attempt)
+        case "attempt":
+            return GoToAttempt(order.text)
         case "show":
             key, _, number = order.text.rpartition("/")  # the task's suite ends in a slash too
             is_attempt = "#" in key and number.isdecimal()

@@ -31,6 +31,13 @@ class OpenLatency(Message):
 
 
 @dataclass
+class GoToAttempt(Message):
+    """Go to an attempt, in a replay to its beginning; the screen knows what a number alone means."""
+
+    words: str
+
+
+@dataclass
 class OpenReview(Message):
     """Open the Review queue, at an attempt or at the oldest that waits."""
 

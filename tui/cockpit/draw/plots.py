@@ -1,16 +1,17 @@
-"""Plots as lines of text, with block characters or with ASCII alone: shares of a roof, parts of a time, intervals."""
+"""Plots as lines of text: shares of a roof, intervals, a best value over time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import count, groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, groupby, zip_longest
 from typing import NamedTuple
 
 from tui.cockpit.draw.lines import Line, Span, fit
 
 BASELINE, ATTEMPT, BOTH = "o", "#", "@"
 """Marks of the two sides of a share bar; `BOTH` if they fall on one cell."""
+POINT = "●"
 
 
 class ShareBar(NamedTuple):
@@ -25,7 +26,7 @@ class ShareBar(NamedTuple):
     """Why there is no share; drawn in place of the bar."""
 
 
-def share_bars(bars: Sequence[ShareBar], width: int, *, ascii: bool) -> list[Line]:
+def share_bars(bars: Sequence[ShareBar], width: int) -> list[Line]:
     """
     Return one line a case: both shares between 0 and the roof, which is at 100 %.
 
@@ -37,22 +38,20 @@ def share_bars(bars: Sequence[ShareBar], width: int, *, ascii: bool) -> list[Lin
     room = width - label_width - len("    0 | 100 %")
     figures = room >= 60
     room -= FIGURES if figures else 0
-    return [_share_bar(bar, label_width, room, most, ascii=ascii, figures=figures) for bar in bars]
+    return [_share_bar(bar, label_width, room, most, figures=figures) for bar in bars]
 
 
 FIGURES = len("  this 100 %  baseline 100 %")
 
 
-def _share_bar(
-    bar: ShareBar, label_width: int, room: int, most: float, *, ascii: bool, figures: bool
-) -> Line:
+def _share_bar(bar: ShareBar, label_width: int, room: int, most: float, *, figures: bool) -> Line:
     head = Span(f"  {bar.label:<{label_width}}  ")
     if bar.attempt is None and bar.baseline is None:
         return head, Span(bar.words or "not known", "dim")
     room = max(room, 10)
     roof = round(room / most)
-    cells = [Span("." if ascii else "·", "dim") for _ in range(roof)]
-    cells.append(Span("|" if ascii else "│", "dim"))
+    cells = [Span("·", "dim") for _ in range(roof)]
+    cells.append(Span("│", "dim"))
     cells += [Span(" ")] * (room - roof)
     places: dict[int, Span] = {}
     for share, mark, style in ((bar.baseline, BASELINE, ""), (bar.attempt, ATTEMPT, bar.style)):
@@ -62,14 +61,10 @@ def _share_bar(
         places[place] = Span(BOTH if place in places else mark, style)
     for place, span in places.items():
         cells[place] = span
-    joined = (
-        Span("".join(span.text for span in group), style)
-        for style, group in groupby(cells, lambda span: span.style)
-    )
     words = " 100 %"
     if figures:
         words += f"  this {_percent(bar.attempt)}  baseline {_percent(bar.baseline)}"
-    return head, Span("0 ", "dim"), *joined, Span(words, "dim")
+    return head, Span("0 ", "dim"), *_grouped(cells), Span(words, "dim")
 
 
 def _percent(share: float | None) -> str:
@@ -92,7 +87,6 @@ def interval_rows(
     rows: Sequence[Interval],
     width: int,
     *,
-    ascii: bool,
     axis: str,
     label: Callable[[float], str],
     reference: float | None = None,
@@ -117,7 +111,6 @@ def interval_rows(
     def place(value: float) -> int:
         return round((value - low) / (high - low) * (room - 1))
 
-    left, rule, right, point, upright = ("|", "-", "|", "*", ":") if ascii else ("├", "─", "┤", "●", "┊")
     lines: list[Line] = []
     for row in rows:
         if row.value is None:
@@ -125,12 +118,12 @@ def interval_rows(
             continue
         cells = [" "] * room
         if reference is not None:
-            cells[place(reference)] = upright
+            cells[place(reference)] = "┊"
         if row.low is not None and row.high is not None:
             first, last = place(row.low), place(row.high)
-            cells[first : last + 1] = rule * (last + 1 - first)
-            cells[first], cells[last] = left, right
-        cells[place(row.value)] = point
+            cells[first : last + 1] = "─" * (last + 1 - first)
+            cells[first], cells[last] = "├", "┤"
+        cells[place(row.value)] = POINT
         lines.append(
             (
                 Span(f"  {fit(row.label, label_width)}  "),
@@ -146,6 +139,63 @@ def interval_rows(
 
 def _without_value(row: Interval, label_width: int) -> Line:
     return Span(f"  {fit(row.label, label_width)}  "), Span(row.words, row.style or "dim")
+
+
+class Moment(NamedTuple):
+    """One value of `best_line`."""
+
+    at: float
+    """Its place on the horizontal axis, of 0 to 1."""
+    value: float
+    words: str
+    """Drawn beside it if it became the best."""
+    style: str = ""
+    is_best: bool = False
+    """True if it became the best."""
+
+
+def best_line(moments: Sequence[Moment], width: int, height: int) -> list[Line]:
+    """
+    Return `height` lines with the best value so far as a line of steps, and a `·` for each other value.
+
+    `moments` are in order, and one of them is a best. The scale covers all values and does not begin at 0.
+    """
+    values = [moment.value for moment in moments]
+    low, most = min(values), max(values)
+    labels = [f"{most:.2f}x", *[""] * (height - 2), f"{low:.2f}x" if low < most else ""]
+    margin = max(map(len, labels)) + 1
+    room = width - margin - max(len(moment.words) for moment in moments) - 2
+    grid = [[Span(" ")] * (width - margin) for _ in range(height)]
+
+    def place_of(moment: Moment) -> tuple[int, int]:
+        """Return its row and column."""
+        share = (most - moment.value) / ((most - low) or 1.0)
+        return round(share * (height - 1)), round(moment.at * (room - 1))
+
+    for moment in moments:
+        row, column = place_of(moment)
+        grid[row][column] = Span("·", "dim")
+    bests = [moment for moment in moments if moment.is_best]
+    for moment, following in zip_longest(bests, bests[1:]):
+        row, column = place_of(moment)
+        after, end = (row, room) if following is None else place_of(following)
+        grid[row][column:end] = [Span("─", moment.style)] * (end - column)
+        for between in range(min(row, after), max(row, after) + 1) if following else ():
+            grid[between][end] = Span("│", "dim")
+        grid[row][column] = Span(POINT, moment.style)
+        start = column + 2 if end - column > len(moment.words) + 2 else end + 2
+        words = [Span(letter) for letter in f"{moment.words} "]
+        grid[row][start : start + len(words)] = words
+    return [
+        (Span(f"{label:>{margin - 1}} ", "dim"), *_grouped(cells[: width - margin]))
+        for label, cells in zip(labels, grid, strict=True)
+    ]
+
+
+def _grouped(cells: Iterable[Span]) -> Iterator[Span]:
+    """Yield the cells with neighbours of one style joined."""
+    for style, group in groupby(cells, lambda span: span.style):
+        yield Span("".join(span.text for span in group), style)
 
 
 def round_values(low: float, high: float, most: int) -> list[float]:

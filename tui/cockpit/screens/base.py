@@ -11,10 +11,11 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
+from sessions.names import short_task, split_attempt
 from tui.actions.line import LineSubject
 from tui.cockpit.data.feed import EVERYTHING, Feed
 from tui.cockpit.data.replays import Replay
-from tui.cockpit.data.timeline import TIMELINE, timeline_line
+from tui.cockpit.data.timeline import TIMELINE, timeline_lines
 from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.messages import OpenFleet, OpenInstance, OpenReport, OpenReview
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
@@ -38,6 +39,7 @@ REPLAYING: list[BindingType] = [
     Binding(
         "left_parenthesis", "replay('attempt', -1)", "attempt before", id="replay.attempt_back", show=False
     ),
+    Binding("number_sign", "replay('number', 1)", "attempt N", id="replay.number", key_display="#"),
     Binding("full_stop", "replay('event', 1)", "events", id="replay.event", key_display=",."),
     Binding("comma", "replay('event', -1)", "event before", id="replay.event_back", show=False),
     Binding("plus,equals_sign", "replay('speed', 1)", "speed", id="replay.faster", key_display="+-"),
@@ -98,7 +100,8 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         self.header_bar = Bar(id="header", classes="header")
         self.screens_bar = ScreensBar(id="screens")
         self.banner = Bar(id="banner")
-        self.timeline = Bar(id="timeline")
+        self.timeline = LineView(id="timeline")
+        self.timeline.can_focus = False
         self.tab_bar = Bar(id="tabs")
         self.concerns: list[Concern] = []
         """What needs a person, as the header counts it."""
@@ -168,7 +171,15 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         self._draw_screens()
         self._show_banner()
         if feed.replay is not None:
-            self.timeline.show(timeline_line(feed.replay, width))
+            instance = feed.state.instances.get(next(iter(self.subject.instances), ""))
+            task = short_task(instance.task) if instance is not None else ""
+            is_fleet, is_tall = self.NAME == "fleet", self.size.height >= TALL
+            lines = timeline_lines(
+                feed.replay, feed.state, width, is_fleet=is_fleet, is_tall=is_tall, task=task
+            )
+            if len(lines) != len(self.timeline.lines):  # the middle gets another height
+                dirty |= {EVERYTHING}
+            self.timeline.show(lines)
         if self.is_held != self._held:
             self._held = self.is_held
             self.refresh_bindings()
@@ -356,6 +367,8 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
                 replay.toggle()
             case "attempt":
                 self._go_to_moment(replay, replay.story.marks.attempts, direction, "attempt")
+            case "number":
+                self._ask_for_attempt()
             case "event":
                 replay.step(direction)
             case "speed":
@@ -370,3 +383,43 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             self.desk.frame()
         else:
             self.notify(f"no {name} {'before' if direction < 0 else 'after'} this", timeout=2)
+
+    def _ask_for_attempt(self) -> None:
+        key = next(iter(self.subject.instances), "")
+        of = f"number of an attempt of {key}, or a" if key else "a"
+
+        def answered(words: str | None) -> None:
+            if words:
+                self.go_to_attempt(words)
+
+        self.app.push_screen(LinePrompt("#", about=f"{of} name like softmax#1/2"), answered)
+
+    def go_to_attempt(self, words: str) -> None:
+        """Open an attempt, in a replay at its beginning.
+
+        `words` are its name, its number in the instance under the cursor, or the numbers of instance and attempt: `2/1`.
+        """
+        key, replay = next(iter(self.subject.instances), ""), self.feed.replay
+        task = key.partition("#")[0]
+        name = f"{key}/{words}" if words.isdecimal() else words if "#" in words else f"{task}#{words}"
+        if replay is not None:
+            starts = replay.story.marks.starts
+        else:
+            starts = {attempt.attempt: 0 for attempt in self.feed.state.attempts()}
+        if name not in starts:
+            numbers = [attempt.rpartition("/")[2] for attempt in starts if attempt.startswith(f"{key}/")]
+            has = (
+                f"{key} has the attempts {', '.join(numbers)}" if numbers else "type a name like softmax#1/2"
+            )
+            self.desk.refuse("attempt", f"there is no attempt {name}; {has}")
+            return
+        if replay is not None:
+            replay.playing = False
+            replay.seek(starts[name])
+            self.desk.frame()
+        self.post_message(self.message_to(name))
+
+    def message_to(self, attempt: str) -> Message:
+        """Return the message that shows an attempt."""
+        name = split_attempt(attempt)
+        return OpenInstance(name.instance, name.number)

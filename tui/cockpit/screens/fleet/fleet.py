@@ -286,8 +286,9 @@ class FleetScreen(ActingScreen):
         What neither needs goes to the instance under the cursor and the newest verdicts.
         """
         beside = self.size.width >= SIDE_BY_SIDE
-        bars = (self.header_bar, self.screens_bar, self.banner, self.timeline)
-        room = self.size.height - 2 - sum(bar.display for bar in bars)  # without the title and the keys
+        bars = (self.header_bar, self.screens_bar, self.banner)
+        used = sum(bar.display for bar in bars) + len(self.timeline.lines)
+        room = self.size.height - 2 - used  # without the title and the keys
         tasks = len(self.tasks.rows) + 1
         gpus = len(self.gpus.lines) + 1 if self.gpus_side.display else 0
         next_lines = max(1, len(self.next.rows)) + 1

@@ -94,10 +94,10 @@ def _verdicts(instances: Sequence[InstanceState], most: int, width: int) -> list
     ]
     newest = heapq.nlargest(most, judged, key=lambda verdict: verdict[0])
     name = max((len(attempt.attempt) for _, attempt, _ in newest), default=0)
-    clock = max((len(vocabulary.clock(attempt.judged_s)) for _, attempt, _ in newest), default=0)
+    clock = max((len(vocabulary.clock(attempt.judged_worked_s)) for _, attempt, _ in newest), default=0)
     lines: list[Line] = []
     for _, attempt, instance in newest:
-        at = f"at {vocabulary.clock(attempt.judged_s):>{clock}}  "
+        at = f"at {vocabulary.clock(attempt.judged_worked_s):>{clock}}  "
         start = Span(f"{MARGIN}{attempt.attempt:<{name}}  "), Span(at, "dim")
         lines.append((*start, *pinned_lines(attempt, instance, width - cells(start))[0]))
     return lines

@@ -338,5 +338,5 @@ def _gain(leader: InstanceFacts | None, worked_s: float) -> str:
     """Time since the best attempt was judged, in whole minutes: a row stays still for a minute."""
     if leader is None or leader.best is None:
         return UNKNOWN
-    minutes = int(max(0.0, worked_s - leader.best.judged_s) // 60)
+    minutes = int(max(0.0, worked_s - leader.best.judged_worked_s) // 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h"

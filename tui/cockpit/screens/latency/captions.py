@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from harness import Evaluation, Outcome, Verdict
 from sessions.names import stage_word
 from sessions.state.cases import case_rows, measured_roofs
 from sessions.state.speed import missing_speed
 from sessions.state.state import AttemptState
-from tui.cockpit.draw.grid import paragraph, table_lines
-from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, wrap_phrases
+from tui.cockpit.draw.grid import paragraph, spaced, tables_lines
+from tui.cockpit.draw.lines import Line, Span, clean, wrap_phrases
 from tui.facts.evaluation.certainty import against_words, exam_of
-from tui.facts.evaluation.counted import attempts_table, traffic_table
+from tui.facts.evaluation.counted import traffic_table
+from tui.facts.evaluation.resources import resource_tables
 from tui.facts.evaluation.roofs import has_peak_share
 from tui.facts.evaluation.times import throttle_words
 from tui.facts.evaluation.verdict import failure_words
-from tui.facts.vocabulary import percent, speed_style, verdict_style
-from tui.facts.vocabulary import words as verdict_words
+from tui.facts.vocabulary import percent, speed_style, verdict_style, words
 
 from .time_table import Shown
 from .timings import Missing, Timings, gpu_name
@@ -32,12 +33,11 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
     if evaluation is None:
         return [(*parts, Span(f"{GAP}no verdict yet", "busy"))]
     if evaluation.verdict is not Verdict.CORRECT:
-        verdict = Span(f"{GAP}{verdict_words(evaluation.verdict)}", verdict_style(evaluation.verdict))
+        verdict = Span(f"{GAP}{words(evaluation.verdict)}", verdict_style(evaluation.verdict))
         return [(*parts, verdict)]
     speed = attempt.speed
-    parts.append(
-        Span(missing_speed(evaluation), "dim") if speed is None else Span(speed.words, speed_style(speed))
-    )
+    not_timed = Span(f"correct, not timed: {missing_speed(evaluation)}")
+    parts.append(not_timed if speed is None else Span(speed.words, speed_style(speed)))
     against = clean(against_words(evaluation).strip())
     parts += [Span(against)] if against else []
     exam = exam_of(attempt, None)
@@ -65,15 +65,15 @@ def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection
 def roof_words(evaluation: Evaluation) -> list[str]:
     """Return the measured copy and matrix product, with the copy's share of the vendor's peak if that is known."""
     roofs, rows = measured_roofs(evaluation), case_rows(evaluation)
-    words = []
+    phrases = []
     if roofs.bytes_per_s is not None:
         share = f" = {percent(roofs.share_of_peak)} of the vendor's peak" if roofs.share_of_peak else ""
-        words.append(f"roof: copy measured here {roofs.bytes_per_s / 1e12:.2f} TB/s{share}")
+        phrases.append(f"roof: copy measured here {roofs.bytes_per_s / 1e12:.2f} TB/s{share}")
     if roofs.flops_per_s is not None and any(row.limit == "compute" for row in rows):
-        words.append(f"matrix product measured here {roofs.flops_per_s / 1e12:.0f} TFLOP/s")
+        phrases.append(f"matrix product measured here {roofs.flops_per_s / 1e12:.0f} TFLOP/s")
     if has_peak_share(rows):
-        words.append("compute peak: the vendor's, no product measured")
-    return words or ["roof: not measured"]
+        phrases.append("compute peak: the vendor's, no product measured")
+    return phrases or ["roof: not measured"]
 
 
 def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure: bool) -> list[Line]:
@@ -83,9 +83,9 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
     by_reason: dict[tuple[str, str], list[str]] = {}
     for device, reason in timings.reasons.items():
         by_reason.setdefault((reason.mark, reason.words), []).append(gpu_name(device))
-    for (mark, words), devices in by_reason.items():
+    for (mark, why), devices in by_reason.items():
         style = "bad" if mark.isupper() or mark == "lost" else "dim"
-        notes.append(Span(f"{mark} {' '.join(devices)} {clean(words)}", style))
+        notes.append(Span(f"{mark} {' '.join(devices)} {clean(why)}", style))
     if Outcome.TOO_SHORT.value in texts:
         notes.append(Span(f"{Outcome.TOO_SHORT.value} on both sides: no ratio", "dim"))
     if any(text.startswith("<") for text in texts):
@@ -121,17 +121,15 @@ def in_lines(parts: Iterable[Span], width: int) -> list[Line]:
     return wrap_phrases(parts, width, Span(GAP))
 
 
-def absence_lines(
-    attempt: AttemptState | None, name: str, width: int, attempts: Sequence[AttemptState] = ()
-) -> list[Line]:
+def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[Line]:
     """
-    Return why there are no times, then what is known without a GPU: the bytes that were counted, and the instance's `attempts`.
+    Return why there are no times; then for a correct attempt the bytes of each case, its compiled kernels and its strategy.
 
     `name` is that of the attempt that a person asked for, or of the instance.
     """
     if attempt is None:
         begun = "has not begun" if "/" in name else "has no attempt yet"
-        return paragraph(f"{name} {begun}: times come here after the verdict.", width, "dim")
+        return paragraph(f"{name} {begun}: figures come here after the verdict.", width, "dim")
     evaluation = attempt.evaluation
     if evaluation is None:
         now = f"judge: {stage_word(attempt.stage)}" if attempt.stage else attempt.word
@@ -140,8 +138,9 @@ def absence_lines(
         return paragraph(
             f"Only correct attempts are timed. The verdict is {failure_words(evaluation)}", width
         )
-    lines = paragraph(f"Not timed: {missing_speed(evaluation)}.", width)
-    for table in (attempts_table(attempts, attempt), traffic_table(evaluation)):
-        if table.has_content:
-            lines += [EMPTY, *table_lines(table, width)]
-    return lines
+    tables = [
+        traffic_table(evaluation),
+        *(replace(table, sentences=()) for table in resource_tables(evaluation)[:1]),
+    ]
+    plan = " ".join(attempt.strategy.split())
+    return spaced([tables_lines(tables, width), paragraph(plan and f"Strategy: {plan}", width)])

@@ -1,4 +1,4 @@
-"""The times of one attempt: which case is fast on which GPU, and how far it is from the limit."""
+"""One attempt: which case is fast on which GPU and how far from the limit; without times, what changed since the last."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.widget import Widget
 
+from sessions.names import split_attempt
 from sessions.state.cases import CaseRow
 from sessions.state.folding import device_key
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.data import attempts
 from tui.cockpit.data.feed import EVERYTHING
+from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.dialogs.dialogs import TextDialog
-from tui.cockpit.draw.lines import Line, plain
+from tui.cockpit.draw.grid import paragraph
+from tui.cockpit.draw.lines import EMPTY, Line, plain
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.screens.base import TALL
 from tui.cockpit.screens.latency.captions import absence_lines, caption_lines, footnotes, title_lines
@@ -25,21 +29,38 @@ from tui.cockpit.screens.latency.time_table import Shown, time_table
 from tui.cockpit.screens.latency.timings import Timings, gpu_name, timings_of
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
+from tui.facts.evaluation.counted import steps_table, steps_words
 
-PLOT_ROWS = 11
-"""Least rows of a plot where several are on screen."""
+PLOT_ROWS = 7
+"""Least rows of a plot where others are above it."""
 PLOT_GAP = 4
 
 PLOTS_HELP = """\
-Without a time: the reason, what changed from attempt to attempt, and the
-bytes of each case that the interpreter counted at its small sizes.
+Without a time: the bytes of each case that the interpreter counted at its
+small sizes, each compiled kernel, and the strategy of the attempt.
 
-needed            each input and output once; or what memory moves while the
-                  operations run, if more
-requested/needed  1.00: no byte is requested twice
+needed        each input and output once; or what memory moves while the
+              operations run, if more
+moved/needed  1.00: no byte is moved twice
 
 With times: plots of the attempt. `tab` shows the next ones, `v` turns the
 table above to speedups or clocks, `z` gives the plot the whole screen.
+"""
+STEPS_HELP = """\
+The attempts of the instance. `j k` show another attempt, `enter` opens it,
+`tab` goes to the text below.
+
+moved/needed  bytes that loads and stores move over bytes that are needed;
+              1.00x: no byte is moved twice; elsewhere called traffic
+launches      the most launches that a call needs
+registers     of a lane; the most of its kernels
+spills        registers (AMD) or bytes (NVIDIA) of all kernels
+LDS           shared memory of a workgroup; the most of its kernels
+occupancy     waves of a SIMD (AMD), warps of an SM (NVIDIA) that fit; the
+              least of its kernels
+waits         instructions that wait for memory; the most of its kernels
+*             the best of the instance
+▴ ▾           more, less than in the attempt that it was made from
 """
 
 
@@ -78,6 +99,7 @@ class LatencyScreen(ActingScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "value", "value", id="latency.value"),
         Binding("tab", "plot(1)", "plot", id="latency.plot"),
+        Binding("tab", "text", "text below", id="latency.text"),
         Binding("shift+tab", "plot(-1)", "plot before", id="latency.plot_back", show=False),
         Binding("z", "zoom", "zoom", id="latency.zoom", show=False),
         Binding(
@@ -104,6 +126,10 @@ class LatencyScreen(ActingScreen):
         self.shown = Shown.TIME
         self.above = LineView(id="above")
         self.times = TimeTable(id="times")
+        self.steps = LineTable(help=STEPS_HELP, id="attempts")
+        """The attempts of the instance with their figures, where the attempt on screen has no times."""
+        self._steps_of: list[tuple[str | None, str, int]] = []
+        """Best of the instance, name and verdict of the attempts in `steps`."""
         self.notes = LineView(id="notes")
         self.plots = LineView(help=PLOTS_HELP, id="plots")
         self._plot = 0
@@ -137,6 +163,7 @@ class LatencyScreen(ActingScreen):
         self.above.can_focus = self.notes.can_focus = False
         yield self.above
         yield self.times
+        yield self.steps
         yield self.notes
         yield self.tab_bar
         yield self.plots
@@ -154,17 +181,20 @@ class LatencyScreen(ActingScreen):
         """Show what is known; where nothing was timed, say why."""
         timings, attempt = self._timings, self.steered_attempt
         width = max(self.size.width - 1, 20)
-        for widget in (self.times, self.notes):
-            widget.display = timings is not None and not self._zoomed
+        self.times.display = timings is not None and not self._zoomed
+        self.steps.display = timings is None and attempt is not None
+        self.notes.display = self.steps.display or self.times.display
         self.tab_bar.display = timings is not None and (self._zoomed or self.size.height >= TALL)
         title = title_lines(attempt, width) if attempt is not None else []
         if timings is None:
             self.above.show(title)
             name = self.key if self.number is None else f"{self.key}/{self.number}"
-            instance = self.steered_instance
-            lines = absence_lines(attempt, name, width, instance.attempts if instance is not None else ())
+            lines, instance = absence_lines(attempt, name, width), self.steered_instance
+            if instance is not None and attempt is not None:
+                self._show_steps(instance, attempt)
+                self.notes.show(paragraph(steps_words(attempt), width, "dim"))
             self.plots.show(lines, copy_text="\n".join(map(plain, [*title, *lines])))
-            self._put_keys(self.plots)
+            self._put_keys(self.plots if attempt is None else self.steps)
             return
         first = not self.times.rows
         table = time_table(timings, self.shown)
@@ -175,6 +205,16 @@ class LatencyScreen(ActingScreen):
         self._show_cell(timings)
         self.times.source = self._text()
         self._put_keys(self.plots if self._zoomed else self.times)
+
+    def _show_steps(self, instance: InstanceState, shown: AttemptState) -> None:
+        """Show what changed from attempt to attempt, with the cursor on the attempt on screen."""
+        steps_of = [(instance.best, attempt.attempt, attempt.judged_seq) for attempt in instance.attempts]
+        if steps_of != self._steps_of:  # to read all evaluations at each piece of a reply would be slow
+            self._steps_of = steps_of
+            table = steps_table(instance)
+            self.steps.set_rows(table.rows, table.columns)
+        if self.steps.cursor_key != shown.attempt:
+            self.steps.select(shown.attempt)
 
     def _put_keys(self, pane: Widget) -> None:
         """Give the keys to a pane, unless it was the last that got them here."""
@@ -196,30 +236,24 @@ class LatencyScreen(ActingScreen):
     @on(LineView.Resized)
     def show_plots(self) -> None:
         """Draw as many plots as fit, the chosen one first."""
-        timings, instance = self._timings, self.steered_instance
-        case = self._case(timings) if timings is not None else None
-        if timings is None or instance is None or case is None:
+        timings = self._timings
+        if timings is None:
             return
-        width, height = max(self.size.width - 2, 20), max(self.plots.size.height, 3)
-        columns = 1 if self.tabbed else 2
-        rows = 1 if self.tabbed else max(1, height // PLOT_ROWS)
-        plot_width = (width - PLOT_GAP * (columns - 1)) // columns
-        count = min(len(PLOTS), columns * rows)
-        rows = -(-count // columns)
-        names = [PLOTS[(self._plot + place) % len(PLOTS)][0] for place in range(count)]
-        ascii = self.desk.preferences.ascii
-        blocks = [
-            plot_lines(name, timings, instance, case, plot_width, height // rows - (rows > 1), ascii=ascii)
-            for name in names
+        width, room = max(self.size.width - 2, 20), max(self.plots.size.height, 3)
+        names = [
+            PLOTS[(self._plot + place) % len(PLOTS)][0] for place in range(1 if self.tabbed else len(PLOTS))
         ]
+        columns = min(len(names), 2)
+        plot_width = (width - PLOT_GAP * (columns - 1)) // columns
         lines: list[Line] = []
-        for place in range(0, len(blocks), columns):
-            if columns == 1:
-                lines += blocks[place]
-            else:
-                second = blocks[place + 1] if place + 1 < count else []
-                lines += side_by_side(blocks[place], second, plot_width + PLOT_GAP, height // rows)
-        self.plots.show(lines)
+        while names and (room >= PLOT_ROWS or not lines):
+            shown, names = names[:columns], names[columns:]
+            height = room - PLOT_ROWS - 1 if names and room > 2 * PLOT_ROWS else room
+            blocks = [plot_lines(name, self.feed.state, timings, plot_width, height) for name in shown]
+            used = max(map(len, blocks))
+            lines += [*side_by_side(blocks, plot_width + PLOT_GAP, used), EMPTY]
+            room -= used + 1
+        self.plots.show(lines[:-1])
 
     def _case(self, timings: Timings) -> CaseRow | None:
         key = self.times.cursor_key
@@ -233,7 +267,13 @@ class LatencyScreen(ActingScreen):
         """Values and plots only where there are times."""
         if action in ("value", "plot", "pane", "zoom") and self._timings is None:
             return False
+        if action == "text":
+            return self.steps.display
         return super().check_action(action, parameters)
+
+    def action_text(self) -> None:
+        """Go from the attempts to the text below, and back."""
+        (self.plots if self.steps.has_focus else self.steps).focus()
 
     def action_pane(self, number: int) -> None:
         self._plot = number - 1
@@ -259,6 +299,9 @@ class LatencyScreen(ActingScreen):
         else:
             super().action_back()
 
+    def message_to(self, attempt: str) -> Message:
+        return OpenLatency(attempt)
+
     def action_walk(self, steps: int) -> None:
         instance, attempt = self.steered_instance, self.steered_attempt
         if instance is None or attempt is None:
@@ -280,6 +323,19 @@ class LatencyScreen(ActingScreen):
         self.number = number
         self.draw(frozenset((EVERYTHING,)))
         self.refresh_bindings()
+
+    @on(LineTable.Moved, "#attempts")
+    def show_attempt(self, message: LineTable.Moved) -> None:
+        """Show the attempt under the cursor."""
+        attempt = self.steered_attempt
+        if self._timings is None and attempt is not None and message.key not in ("", attempt.attempt):
+            self._go_to(split_attempt(message.key).number)
+
+    @on(LineTable.Opened, "#attempts")
+    def open_attempt(self, message: LineTable.Opened) -> None:
+        """Open the attempt under the cursor."""
+        name = split_attempt(message.key)
+        self.post_message(OpenInstance(name.instance, name.number))
 
     @on(LineTable.Moved, "#times")
     def show_moved(self) -> None:

@@ -3,63 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, zip_longest
 
-from harness import Outcome, Verdict
-from sessions.state.cases import NOT_TIMED, CaseRow
-from sessions.state.state import AttemptState, InstanceState
+from harness import Verdict
+from sessions.names import short_task, split_attempt
+from sessions.state.cases import CaseRow
+from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.winners import best_of
 from tui.cockpit.draw import plots
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
-from tui.facts.vocabulary import NOT_MEASURED, letter, speed_style, words
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line, shorten, wrap_line
+from tui.facts.evaluation.times import case_style
+from tui.facts.vocabulary import NOT_MEASURED, clock, letter, speed_style, words
 
-from .time_table import THROTTLED
-from .timings import Timings, gpu_name, is_throttled
+from .timings import Timings
 
 PLOTS = (
     ("roof", "share of the roof"),
     ("attempts", "speedup by attempt"),
-    ("gpus", "time by GPU"),
+    ("best", "best over time"),
 )
 """Names and titles, in the order of their digits."""
+BEST_ROWS = 12
+"""Most rows of the best over time."""
 THIS = "#"
 """Mark of the attempt on screen."""
 
 
-def plot_lines(
-    name: str,
-    timings: Timings,
-    instance: InstanceState,
-    case: CaseRow,
-    width: int,
-    height: int,
-    *,
-    ascii: bool,
-) -> list[Line]:
-    """Return title and lines of a plot; `case` is the case under the cursor."""
+def plot_lines(name: str, state: SessionState, timings: Timings, width: int, height: int) -> list[Line]:
+    """Return title and lines of a plot."""
+    instance = state.instances[split_attempt(timings.attempt.attempt).instance]
     match name:
         case "roof":
             title = f"Share of the practical roof   o baseline   {THIS} this attempt"
-            lines = roof_plot(timings, width, ascii=ascii)
+            lines = roof_plot(timings, width)
         case "attempts":
             title = f"Speedup by attempt, 95 % intervals   {THIS} this attempt"
-            lines = attempts_plot(instance, timings.attempt, width, max(height - 3, 6), ascii=ascii)
+            lines = attempts_plot(instance, timings.attempt, width, max(height - 3, 6))
         case _:
-            base = "" if case.latency is None else f"   baseline {case.baseline} us"
-            title = f"Time by GPU, case {timings.letter(case)} {clean(case.case)}{base}"
-            lines = gpus_plot(timings, case.case, width, ascii=ascii)
+            title = f"Best speedup of {short_task(instance.task)} over time   · another attempt"
+            lines = best_plot(state, instance.task, width, min(height, BEST_ROWS) - 2)
     return [line(shorten(title, width), "head"), *lines]
 
 
-def side_by_side(first: Sequence[Line], second: Sequence[Line], width: int, height: int) -> list[Line]:
-    """Return two blocks of `height` rows beside each other; the second begins after `width` cells."""
+def side_by_side(blocks: Sequence[Sequence[Line]], width: int, height: int) -> list[Line]:
+    """Return one or two blocks of at most `height` lines beside each other; the second begins after `width` cells."""
+    first, second = blocks[0], blocks[1] if len(blocks) > 1 else ()
     rows: list[Line] = []
-    for place in range(height):
-        row = wrap_line(first[place], width - 1)[0] if place < len(first) else EMPTY
-        addition = second[place] if place < len(second) else EMPTY
-        rows.append((*row, Span(" " * max(1, width - cells(row))), *addition) if addition else row)
+    for own, beside in zip_longest(first[:height], second[:height], fillvalue=EMPTY):
+        row = wrap_line(own, width - 1)[0]
+        rows.append((*row, Span(" " * max(1, width - cells(row))), *beside) if beside else row)
     return rows
 
 
-def roof_plot(timings: Timings, width: int, *, ascii: bool) -> list[Line]:
+def roof_plot(timings: Timings, width: int) -> list[Line]:
     """Return a bar a case: both sides' shares of the practical roof that limits the attempt."""
     bars = []
     for own in timings.cases:
@@ -69,9 +65,8 @@ def roof_plot(timings: Timings, width: int, *, ascii: bool) -> list[Line]:
             continue
         of_candidate = own.roof.share * (own.candidate.ms or 0.0)
         baseline = None if own.baseline.is_hidden else of_candidate / own.baseline.ms
-        style = "good" if own.outcome is Outcome.FASTER else ""
-        bars.append(plots.ShareBar(name, baseline, own.roof.share, style))
-    return plots.share_bars(bars, width, ascii=ascii)
+        bars.append(plots.ShareBar(name, baseline, own.roof.share, case_style(own)))
+    return plots.share_bars(bars, width)
 
 
 def _no_share(own: CaseRow) -> str:
@@ -82,9 +77,7 @@ def _no_share(own: CaseRow) -> str:
     return "suspect: faster than the device can be" if own.suspect else "the roof was not measured"
 
 
-def attempts_plot(
-    instance: InstanceState, chosen: AttemptState, width: int, most: int, *, ascii: bool
-) -> list[Line]:
+def attempts_plot(instance: InstanceState, chosen: AttemptState, width: int, most: int) -> list[Line]:
     """Return the speedup of each attempt with its interval, else its verdict; of more than `most` those around `chosen`."""
     attempts = instance.attempts
     first = max(min(attempts.index(chosen) - most // 2, len(attempts) - most), 0)
@@ -103,34 +96,29 @@ def attempts_plot(
     return plots.interval_rows(
         rows,
         width,
-        ascii=ascii,
         axis="speedup (dotted: 1.00x)",
         label=lambda value: f"{value:.3g}",
         reference=1.0,
     )
 
 
-def gpus_plot(timings: Timings, case: str, width: int, *, ascii: bool) -> list[Line]:
-    """Return the medians of a case with p10 and p90 on each GPU."""
-    rows = []
-    for device in timings.devices:
-        timed = timings.by_place.get((device, case))
-        if timed is not None:
-            rows.append(_time(gpu_name(device), timed))
-            continue
-        reason = timings.reasons.get(device)
-        words = clean(reason.words) if reason is not None else NOT_TIMED
-        rows.append(plots.Interval(gpu_name(device), words=words))
-    return plots.interval_rows(
-        rows, width, ascii=ascii, axis="us, median and p10 to p90", label=lambda value: f"{value:g}"
-    )
-
-
-def _time(label: str, timed: CaseRow) -> plots.Interval:
-    if timed.candidate.is_hidden or timed.candidate.ms is None:
-        return plots.Interval(label, words=f"{timed.candidate} us: the launch hides it")
-    side = timed.candidate.timed
-    throttled = is_throttled(timed)
-    low, high = (None, None) if side is None else (side.p10_ms * 1e3, side.p90_ms * 1e3)
-    words = f"{timed.candidate}{THROTTLED if throttled else ''}"
-    return plots.Interval(label, timed.candidate.ms * 1e3, low, high, words, "dim" if throttled else "")
+def best_plot(state: SessionState, task: str, width: int, height: int) -> list[Line]:
+    """Return the best speedup of a task (full name) over the time in which an engine worked, as far as it is known now."""
+    chains = [instance.attempts for instance in state.instances.values() if instance.task == task]
+    timed = [attempt for attempt in chain.from_iterable(chains) if attempt.speed is not None]
+    timed.sort(key=lambda attempt: attempt.judged_worked_s)
+    moments = [
+        plots.Moment(
+            attempt.judged_worked_s / (state.worked_s or 1.0),
+            speed.value,
+            f"#{attempt.attempt.rpartition('#')[2]} {speed.figure}",
+            speed_style(speed),
+            best_of(timed[: place + 1]) is attempt,
+        )
+        for place, attempt in enumerate(timed)
+        if (speed := attempt.speed) is not None
+    ]
+    if not any(moment.is_best for moment in moments):
+        return [line(NOT_MEASURED, "dim")]
+    axis = f"0:00 to {clock(state.worked_s)} of work; the scale is not from 0"
+    return [*plots.best_line(moments, width, max(height, 3)), line(shorten(f"       {axis}", width), "dim")]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
 
@@ -16,12 +16,13 @@ from sessions.names import split_attempt
 from sessions.state.state import SessionState
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.desk.writing import write_reports
-from tui.cockpit.draw.lines import EMPTY, line
+from tui.cockpit.draw.grid import spaced
+from tui.cockpit.draw.lines import line
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.report import report_view
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
-from tui.cockpit.widgets.table import LineTable
+from tui.cockpit.widgets.table import MARGIN, LineTable
 from tui.facts.report import PANES, Section, SessionReport, facts_of, report_of
 from tui.facts.report.winner_sections import WINNER_COLUMNS
 
@@ -37,8 +38,8 @@ def attempt_of(key: str) -> str | None:
 WINNERS_HELP = """\
 The best correct attempt of each task, the fastest first, then the closest
 attempt of each task that is not solved. `enter` opens the attempt.
-Below: the columns that do not fit, why the attempt under the cursor is fast,
-where its kernel lies, and bars of all speedups; `tab` goes there.
+Below: what does not fit, why the attempt under the cursor is fast, where its
+kernel lies, and bars of all speedups; `tab` goes there.
 
 speedup  geometric or time-weighted mean over the cases, against the
          baseline
@@ -140,7 +141,6 @@ class ReportScreen(SessionScreen):
         self.summary = Bar(id="summary")
         self.winners = LineTable(WINNER_COLUMNS, help=WINNERS_HELP, id="winners")
         self.detail = LineView(id="detail")
-        self.bars = LineView(id="bars")
         self.lower = Vertical(id="lower")
         self.panes: dict[str, SectionPane] = {}
         """Panes that were chosen. To make the widgets of all panes takes longer than the rest of the screen's opening."""
@@ -150,8 +150,8 @@ class ReportScreen(SessionScreen):
         yield self.summary
         yield self.tab_bar
         yield self.winners
-        yield Horizontal(self.detail, self.bars, id="lower-winners")
         yield self.lower
+        yield self.detail
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -174,35 +174,39 @@ class ReportScreen(SessionScreen):
         """Show the chosen pane; the others are filled when they are chosen."""
         if self.report is None:
             return
-        width = max(self.size.width - 3, 20)
-        if self._pane == "winners":
-            self._show_detail(width)
-        else:
-            self.panes[self._pane].fill(self.report, width)
+        if self._pane != "winners":
+            self.panes[self._pane].fill(self.report, max(self.size.width - 3, 20))
+        self._show_detail()
 
-    def _show_detail(self, width: int) -> None:
-        """Show why a winner is fast beside the bars of all, or above them where there is no room for both."""
-        beside = not self.tabbed
-        room = width // 2 - 2 if beside else width
+    def _show_detail(self) -> None:
+        """Show what the table has no room for; of a winner also why it is fast, and below it the bars of all."""
+        width, table = max(self.size.width - 3, 20), self._table
         winners, bars, *texts = self._sections
-        facts = report_view.detail_lines((winners, *texts), self.winners.cursor_key, room)
-        drawn = report_view.bar_lines(bars.bars, room)
-        notes = report_view.note_lines((*bars.sentences, *winners.sentences), room) if winners.rows else []
-        right = [*drawn, *([EMPTY] if drawn and notes else []), *notes]
-        self.bars.show(right if beside else [])
-        gap = [EMPTY] if right and facts else []
-        lines = facts if beside else [*facts, *gap, *right]
+        key, only = table.cursor_key or "", self.desk.preferences.columns.get(table.id or "")
+        cut = report_view.cut_cells(table.columns, table.rows, key, width - MARGIN, only)
+        lines = report_view.detail_lines(key, cut, texts if table is self.winners else (), width)
+        if table is self.winners:
+            notes = (*bars.sentences, *winners.sentences) if winners.rows else ()
+            drawn = report_view.bar_lines(bars.bars, width)
+            lines = spaced([lines, drawn, report_view.note_lines(notes, width)])
+        self.detail.display = bool(lines)
         self.detail.show(lines)
 
     def _place(self) -> None:
-        alone = self.tabbed and self._pane != "winners"
-        self.winners.display = not alone
+        is_winners = self._pane == "winners"
         self.tab_bar.show(self.tabs(self._pane, list(PANES)))
         for name, pane in self.panes.items():
             pane.display = name == self._pane
-        self.bars.display = not self.tabbed
-        self.query_one("#lower-winners").display = self._pane == "winners"
-        self.lower.display = self._pane != "winners"
+        self.winners.display, self.lower.display = is_winners, not is_winners
+        self.detail.set_class(is_winners, "whole")
+
+    @property
+    def _table(self) -> LineTable:
+        """The table of the chosen pane that has the keys, else its first with rows."""
+        if self._pane == "winners":
+            return self.winners
+        pane = self.panes[self._pane]
+        return next((table for _, table in pane.blocks if table is self.focused), pane.table)
 
     def _choose(self, name: str) -> None:
         self._pane = name
@@ -210,8 +214,7 @@ class ReportScreen(SessionScreen):
             self._make_pane(name)
         self._place()
         self._fill()
-        target = self.winners if name == "winners" else self.panes[name].table
-        target.focus()
+        self._table.focus()
 
     def _make_pane(self, name: str) -> None:
         pane = self.panes[name] = SectionPane(name)
@@ -225,9 +228,8 @@ class ReportScreen(SessionScreen):
 
     @property
     def _attempt(self) -> str | None:
-        """The attempt under the cursor of the focused table; `None` in a row without one."""
-        table = self.focused if isinstance(self.focused, LineTable) else self.winners
-        return attempt_of(table.cursor_key or "")
+        """The attempt under the cursor; `None` in a row without one."""
+        return attempt_of(self._table.cursor_key or "")
 
     def destination(self, name: str) -> Message | None:
         """Return the way to another screen; Agent and Latency open at the attempt under the cursor."""
@@ -247,15 +249,10 @@ class ReportScreen(SessionScreen):
         keys = self.report.attempts_to_visit(kind)
         return table.jump(keys, direction, wraps=kind == "waiting")
 
-    @on(LineTable.Moved, "#winners")
-    def _show_winner(self) -> None:
-        if self._pane == "winners":
-            self._fill()
-        elif self._pane == "cases":
-            cases = self.panes["cases"].table
-            keys = [row.key for row in cases.rows if row.key.startswith(f"{self.winners.cursor_key}|")]
-            if keys:
-                cases.select(keys[0])
+    @on(LineTable.Moved)
+    def _show_row(self) -> None:
+        if self._sections:
+            self._show_detail()
         self.refresh_bindings()
 
     @on(LineTable.Opened)

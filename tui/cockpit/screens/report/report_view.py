@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from tui.cockpit.draw.grid import places
 from tui.cockpit.draw.lines import Line, Span, cells, clean, joined, line, shorten, wrap
 from tui.facts.report import Section, SessionReport, facts_of
 from tui.facts.report.bars import PLAIN, Glyphs, axis, bars_of
 from tui.facts.report.section import TimedWinner
-from tui.facts.tables import NOTHING, Cell, Row
+from tui.facts.tables import NOTHING, Cell, Column, Row
 from tui.facts.vocabulary import speed_style
 
 DIM = "dim"
@@ -16,7 +17,8 @@ GLYPHS = Glyphs()
 NAME_CELLS = 26
 LEAST_BAR_CELLS = 16
 MOST_BAR_CELLS = 60
-FACT_CELLS = 15
+LONG = 40
+"""A longer text has lines of its own in the facts of a row."""
 
 
 def shown_rows(section: Section) -> list[Row]:
@@ -67,24 +69,37 @@ def bar_lines(winners: Sequence[TimedWinner], width: int) -> list[Line]:
     return [*lines, line(f"{'':<{names}}  {axis(winners, room)}".rstrip(), DIM)]
 
 
-def detail_lines(sections: Sequence[Section], key: str | None, width: int) -> list[Line]:
-    """
-    Return what the sections say of one row: why a winner is fast, and where its kernel lies.
+def cut_cells(
+    columns: Sequence[Column], rows: Sequence[Row], key: str, width: int, only: Collection[str] | None
+) -> list[tuple[str, Cell]]:
+    """Return titles and known cells of the row with this key that a table of this width does not show, or not wholly."""
+    widths = {place.column: place.width for place in places(columns, rows, width, only)}
+    row = next((row for row in rows if row.key == key), Row("", ()))
+    return [
+        (column.title, cell)
+        for place, (column, cell) in enumerate(zip(columns, row.cells, strict=False))
+        if column.title and cell.text not in NOTHING and len(cell.text) > widths.get(place, 0)
+    ]
 
-    Of the first section, these are the columns that a narrow table leaves out.
+
+def detail_lines(
+    key: str, cut: Sequence[tuple[str, Cell]], sections: Sequence[Section], width: int
+) -> list[Line]:
     """
-    first, *rest = (_facts(section, key) for section in sections)
-    if not first:
-        return []
-    lines: list[Line] = [(Span(first[0][1].text, "bold"),)]
-    optional = {column.title for column in sections[0].columns if column.drop}
-    named = [(Span(f"{name} ", DIM), _plainer(cell)) for name, cell in first if name in optional]
-    lines += _packed(named, width)
-    for facts in rest:
-        for name, cell in facts[1:]:
-            for number, piece in enumerate(wrap(cell.text, max(width - FACT_CELLS, 20))):
-                lines.append((Span(f"{'' if number else name:<{FACT_CELLS}}", DIM), Span(piece, cell.style)))
-    return lines
+    Return what a table has no room for in the row with this key, then what the sections say of it.
+
+    `cut` are the titles and cells that are not wholly on screen; long texts have lines of their own.
+    """
+    texts = [(title, cell) for title, cell in cut if len(cell.text) > LONG]
+    texts += [fact for section in sections for fact in _facts(section, key)[1:]]
+    named = [(Span(f"{title} ", DIM), _plainer(cell)) for title, cell in cut if len(cell.text) <= LONG]
+    lines = _packed(named, width)
+    names = max((len(title) for title, _ in texts), default=0) + 2
+    for title, cell in texts:
+        for number, piece in enumerate(wrap(cell.text, max(width - names, 20))):
+            lines.append((Span(f"{'' if number else title:<{names}}", DIM), Span(piece, cell.style)))
+    subject = key.rpartition(":")[2].replace("|", "  ")
+    return [(Span(subject, "bold"),), *lines] if lines else []
 
 
 def _facts(section: Section, key: str | None) -> list[tuple[str, Cell]]:
