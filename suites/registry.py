@@ -100,7 +100,7 @@ def suite_folder(name: str, registry: Path | None) -> Path:
         raise UnknownSuite(name, known=folders)
     if not folders[name].is_dir():
         raise BadSuite(
-            f"suite {name!r}: the folder {folders[name]} is gone; restore it or remove its line from {registry}"
+            f"suite {name!r}: the folder {folders[name]} is gone; restore it, or remove the suite with: wavedeck suites remove {name}"
         )
     return folders[name]
 
@@ -140,7 +140,7 @@ def add_suite(name: str, path: Path, registry: Path, *, kind: SuiteKind | None =
     if is_other_kind or (registered != folder and registered.is_dir()):
         raise BadSuite(
             f"suite {name!r} is already {before.kind if before else 'the folder'} {added.folders[name]}; "
-            f"choose another name or change its line in {registry}"
+            f"choose another name, or remove that one first with: wavedeck suites remove {name}"
         )
     if clone is None:
         added.suites[name] = str(folder)
@@ -150,14 +150,42 @@ def add_suite(name: str, path: Path, registry: Path, *, kind: SuiteKind | None =
     return clone
 
 
+def added_folder(name: str, registry: Path) -> Path:
+    """Return the folder of an added suite or clone. Raises `BadSuite` for a suite that was not added, or `UnknownSuite`."""
+    if name in BUILT_IN:
+        raise BadSuite(f"{name!r} comes with Wavedeck and cannot be removed")
+    if name == OWN:
+        raise BadSuite(
+            f"{name!r} holds the tasks of your kernel files; delete their folders in {own_folder(registry)}"
+        )
+    folders = _added(registry).folders
+    if name not in folders:
+        raise UnknownSuite(name, known=folders)
+    return folders[name]
+
+
+def remove_suite(name: str, registry: Path) -> None:
+    """Remove an added suite or clone from the file `registry`; its folder stays. Raises as `added_folder`."""
+    added_folder(name, registry)
+    added = _added(registry)
+    added.suites.pop(name, None)
+    added.clones.pop(name, None)
+    _write(registry, added)
+
+
 def _added(registry: Path) -> _Registry:
     """Return the suites and clones that users added; none without the file. Raises `BadSuite` with the remedy."""
     try:
         text = registry.read_text(encoding="utf-8")
     except FileNotFoundError:
         return _Registry()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSuite(f"{registry} cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise BadSuite(f"{registry} is not UTF-8 text; fix or remove it") from error
+    except OSError as error:
+        why = error.strerror or error
+        raise BadSuite(
+            f"{registry} cannot be read ({why}); set WAVEDECK_HOME to a folder of yours"
+        ) from error
     try:
         decoded = msgspec.toml.decode(text, type=_Registry)
     except msgspec.DecodeError as error:

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from click.exceptions import NoArgsIsHelpError
+from click.shell_completion import CompletionItem
 
 from engine.keys import hidden_keys
 
-from .actions.catalogue import ACTIONS, Group
-from .commands.former import without_former_names
+from .actions.catalogue import COMMANDS, Group
+from .commands.former import VERBS, without_former_names
 from .diagnostics import ExitCode, OutputGone, report, say, silence
 
-COMMANDS = {name: action for name, action in ACTIONS.items() if action.shell == name}
-"""The actions that are commands by their own name, in the order of `--help`."""
 WIDTH = max(map(len, COMMANDS))
 
 
@@ -57,8 +57,17 @@ class Commands(click.Group):
             for remark in remarks:
                 say(remark)
             if args[0] not in COMMANDS and not args[0].startswith("-"):
-                raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+                raise click.NoSuchCommand(args[0], possibilities=[*COMMANDS, *VERBS], ctx=ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that start with the typed text, each with its group, without imports; then options."""
+        items = [
+            CompletionItem(name, help=f"{action.group}: {action.does}")
+            for name, action in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands into `--help`, in their groups."""
@@ -83,15 +92,31 @@ def print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
         ctx.exit()
 
 
+EPILOG = """SESSION is a name, a unique prefix, a unique title, `latest`, or `example`, which comes with Wavedeck. A study
+means its session that runs, else the one to resume. SESSION may be left out if exactly one runs or exists; commands that only
+read then take the newest. An INSTANCE is softmax#2, an ATTEMPT softmax#2/7; latest:softmax#2/7 names the session too.
+
+Settings: options, then WAVEDECK_<OPTION>, ./wavedeck.toml, $XDG_CONFIG_HOME/wavedeck/config.toml. Defaults are in brackets.
+
+Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 Wavedeck or the machine failed, 130 interrupted. Standard output is
+data; an error is one line on standard error.
+
+Environment: WAVEDECK_HOME is the folder of the sessions, WAVEDECK_LEASES that of the GPU leases. ANTHROPIC_API_KEY,
+OPENAI_API_KEY, and WAVEDECK_MODEL_KEY for models named with @URL, reach no judge, file or commit.
+
+Shell completion, also with zsh_source or fish_source:
+
+\b
+  eval "$(_WAVEDECK_COMPLETE=bash_source wavedeck)"
+"""
+
+
 @click.group(
     cls=Commands,
     name="wavedeck",
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Environment: WAVEDECK_HOME is the folder of the sessions; WAVEDECK_LEASES is the folder of the GPU leases. "
-    "Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, and WAVEDECK_MODEL_KEY for models named with @URL. "
-    "Completion of commands, tasks and sessions: "
-    'eval "$(_WAVEDECK_COMPLETE=bash_source wavedeck)", or zsh_source, fish_source.',
+    epilog=EPILOG,
 )
 @click.option(
     "--version",
@@ -169,7 +194,9 @@ def run(arguments: Sequence[str] | None) -> int:
 
 def usage_line(error: click.UsageError) -> str:
     """Return the usage error on one line, with the command that shows the help."""
-    message = error.format_message().strip()
+    message = re.sub(
+        r"\. \(?Did you mean (?:one of: )?(.*?)\?\)?$", r"; nearest: \1", error.format_message().strip()
+    )
     if isinstance(error, NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
         message = f"missing command: {', '.join(error.ctx.command.list_commands(error.ctx))}"
     command = error.ctx.command_path if error.ctx else "wavedeck"

@@ -150,6 +150,7 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
         RunSetting(
             "Devices of the judge",
             "idle, all, 0,1 or cpu; run and study: also ray, ray:ADDRESS or ray,NODE",
+            "idle GPUs, else cpu",
             form="devices",
         ),
     ] = ("idle",)

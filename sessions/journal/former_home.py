@@ -22,8 +22,11 @@ def take_over(home: Home) -> list[str]:
     Returns the sessions that stay, and that a later call moves: an engine of that version runs them, or `sessions/` has a journal
     of the same name. Raises `HomeNotWritable`.
     """
-    if not home.former.is_dir():
-        return []
+    try:
+        if not home.former.is_dir():
+            return []
+    except PermissionError:
+        return []  # a command that reads the home says it
     try:
         home.sessions.mkdir(mode=0o700, exist_ok=True)
         staying = [folder.name for folder in sorted(home.former.iterdir()) if not _take_over(home, folder)]

@@ -149,7 +149,9 @@ def test_suite_with_a_missing_folder_names_the_fix(tmp_path: Path, registry: Pat
     add_suite("mine", folder.parent, registry)
     folder.parent.rename(tmp_path / "moved")
     for name in ("mine/double", "mine/other"):
-        with pytest.raises(BadSuite, match="is gone; restore it or remove its line from"):
+        with pytest.raises(
+            BadSuite, match="is gone; restore it, or remove the suite with: wavedeck suites remove mine"
+        ):
             load_task(name, registry=registry)
     assert load_task("softmax", registry=registry).name == "softmax"
 

@@ -105,7 +105,7 @@ _ACTIONS = {
         Action("eval", "Judge one kernel file."),
         Action("tune", "Tune the configuration of a kernel, without a model."),
         Action("study", "Run methods, models and seeds of a plan; go on where it stopped."),
-        Action("suites", "List and add suites of tasks; judge references and predictions."),
+        Action("suites", "Add, list, show and remove suites of tasks; judge predictions."),
         Action("task", "Make a task of a kernel file; show and check tasks."),
         Action("capture", "Record the calls of a function in your program."),
     ),
@@ -275,6 +275,8 @@ ACTIONS = {
     action.name: replace(action, group=group) for group, actions in _ACTIONS.items() for action in actions
 }
 """All actions by name, in the order of the help."""
+COMMANDS = {name: action for name, action in ACTIONS.items() if action.shell == name}
+"""The actions that are commands by their own name, in the order of the help."""
 GPU_EVENTS = {"lend": "device_lent", "return": "device_returned"}
 """Words of `gpu`, each with the tag of its command."""
 GPU_USES = {"device_lent": "lent: what runs on it finishes", "device_returned": "used again"}

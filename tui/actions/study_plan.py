@@ -143,7 +143,9 @@ def find_plan(word: str) -> Path:
     if word not in shipped_plans():
         near = difflib.get_close_matches(word, shipped_plans(), n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"plans that ship are {', '.join(shipped_plans())}"
-        raise Complaint(f"no plan {word!r} ships with Wavedeck, and a file of yours ends in .toml; {hint}")
+        raise Complaint(
+            f"no study and no plan that ships is called {word!r}, and a file of yours ends in .toml; {hint}"
+        )
     return SHIPPED / f"{word}.toml"
 
 

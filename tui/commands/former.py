@@ -16,9 +16,10 @@ class Former(NamedTuple):
 
 
 DEVICES = {"--device": "--devices"}
-VERBS = "pause unpause retire hint pin ban fork edit measure extend"
+VERBS = ["pause", "unpause", "retire", "hint", "pin", "ban", "fork", "edit", "measure", "extend"]
+"""Verbs of `steer`, which were commands."""
 FORMER = {
-    **{verb: Former(f"steer {verb}") for verb in VERBS.split()},
+    **{verb: Former(f"steer {verb}") for verb in VERBS},
     "wait": Former("status", {"--for": "--wait"}),
     "best": Former("report --best", {"--json": "--format=json"}),
     "record": Former("sessions record"),
@@ -30,6 +31,7 @@ FORMER = {
         f"{name} --device": Former(name, DEVICES)
         for name in ("eval", "recheck", "suites", "compare", "doctor")
     },
+    "study run": Former("study", {"run": ""}),
     "report --output": Former("report", {"--output": "--out"}),
 }
 """Commands by their former name. A name with an option is a command that is given this option."""

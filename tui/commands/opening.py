@@ -12,8 +12,9 @@ from click.shell_completion import CompletionItem
 from sessions import Journal, SessionState
 from sessions.catalog import (
     LATEST,
-    find_session,
+    Standing,
     find_sessions,
+    find_study,
     journal_of,
     list_sessions,
     session_state,
@@ -71,25 +72,44 @@ class OpenedSession(NamedTuple):
         return rows_of_session(self.home, self.name)
 
 
-def open_session(wanted: str | None) -> OpenedSession:
+def open_session(wanted: str | None, *, newest: bool = False) -> OpenedSession:
     """Return the session that a person names; without a name, the only one that runs or exists.
 
-    Raises `Complaint` if several run, or none runs and several exist, and else as `find_session`.
+    With `newest`, for commands that only read: without a name the only one that runs, else the newest.
+    Raises `Complaint` if several sessions fit, and else as `find_sessions`.
     """
     home = home_from(os.environ)
-    return OpenedSession(home, _only_session(home) if wanted is None else find_session(home, wanted))
+    name = _only_session(home, newest=newest) if wanted is None else one_session(home, wanted)
+    return OpenedSession(home, name)
 
 
-def _only_session(home: Home) -> str:
+def one_session(home: Home, wanted: str) -> str:
+    """Return the session that a person names. A study means its session that runs, else the one to resume.
+
+    Raises `Complaint` if a study has several of them, and else as `find_sessions`.
+    """
+    names = find_sessions(home, wanted)
+    if len(names) > 1:
+        study, sessions = find_study(home, wanted)
+        running = [info.name for info in sessions if info.state is Standing.RUNNING]
+        names = running or [info.name for info in sessions if info.state is not Standing.FINISHED]
+        if len(names) != 1:
+            raise Complaint(
+                f"study {study} has {len(sessions)} sessions; name one of them; list them with: wavedeck study {study}"
+            )
+    return names[0]
+
+
+def _only_session(home: Home, *, newest: bool) -> str:
     running = [files.session for files in home.session_folders() if files.running]
     sessions = running or [info.name for info in list_sessions(home)]
     if not sessions:
         raise Complaint(f"no sessions yet in {home.root}; begin with: wavedeck run")
-    if len(sessions) > 1:
+    if len(sessions) > 1 and not newest:
         raise Complaint(
             f"{len(sessions)} sessions {'run' if running else 'exist'}; name one, or {LATEST} for {max(sessions)}"
         )
-    return sessions[0]
+    return max(sessions)
 
 
 def without_session(words: Sequence[str], count: int) -> tuple[str | None, tuple[str, ...]]:
@@ -121,7 +141,9 @@ class OpenedAttempt(NamedTuple):
 
 
 def open_attempt(words: Sequence[str], *, also: Sequence[str] | None = None) -> OpenedAttempt:
-    """Return the attempt of `[SESSION] ATTEMPT`, by default of the latest session; raises as `find_attempt`.
+    """Return the attempt of `[SESSION] ATTEMPT`, by default of the session that runs, else of the newest.
+
+    Raises as `find_attempt`.
 
     With `also`, the state has only the instances of the attempt and of these attempts.
     """
@@ -129,25 +151,28 @@ def open_attempt(words: Sequence[str], *, also: Sequence[str] | None = None) -> 
         command = click.get_current_context().command_path
         raise Complaint(f"{words[2]!r} is too much: {command} [SESSION] ATTEMPT")
     session, (name, *_) = without_session(words, 1)
-    opened = open_session(session or LATEST)
+    opened = open_session(session, newest=True)
     state = opened.state if also is None else opened.state_of(name, *also)
     return OpenedAttempt(opened, state, *find_attempt(state, name))
 
 
 def open_kernel(words: Sequence[str]) -> KeptKernel:
-    """Return the kernel of `[SESSION] ATTEMPT`, by default of the latest session. Raises `Complaint` if it has none."""
+    """Return the kernel of `[SESSION] ATTEMPT`, as `open_attempt`. Raises `Complaint` if it has none."""
     opened, state, attempt, _ = open_attempt(words)
     if not attempt.source:
         raise Complaint(f"{attempt.attempt} has no kernel; choose an attempt that has one")
     return kept_kernel(opened.name, state, attempt)
 
 
-def open_kernels(session: str) -> list[KeptKernel]:
-    """Return the accepted or best kernel of each solved task of a session. Raises `Complaint` if there is none."""
-    opened = open_session(session)
-    kernels = session_kernels(opened.name, opened.state)
+def open_kernels(wanted: str) -> list[KeptKernel]:
+    """Return the accepted or best kernel of each solved task of a session, or of each session of a study.
+
+    Raises `Complaint` if there is none.
+    """
+    opened = open_sessions([wanted])
+    kernels = [kernel for session in opened for kernel in session_kernels(session.name, session.state)]
     if not kernels:
-        raise Complaint(f"session {opened.name} has no correct attempt")
+        raise Complaint(f"{', '.join(session.name for session in opened)} has no correct attempt")
     return kernels
 
 

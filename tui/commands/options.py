@@ -54,7 +54,7 @@ def complete_tasks_and_files(
 
 
 def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return names and titles of the sessions that start with the typed text, newest first, and `latest`."""
+    """Return `latest`, studies, and names and titles of sessions, newest first, that start with the typed text."""
     from sessions import SessionsError
     from sessions.catalog import LATEST, list_sessions
     from sessions.home import home_from
@@ -64,6 +64,8 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
     except SessionsError:
         return []
     items = [CompletionItem(LATEST, help=infos[0].name)] if infos else []
+    series = dict.fromkeys(info.settings.series.rpartition("/")[0] for info in infos)
+    items += [CompletionItem(study, help="study") for study in series if study]
     for info in infos:
         items.append(CompletionItem(info.name, help=f"{info.state}  {info.title}".rstrip()))
         if info.title:
@@ -110,9 +112,9 @@ def own_options(function: F) -> F:
             default="",
             metavar="ALLOWED",
             help="Errors beyond those of careful arithmetic that are right too: 1e-2 of the value, 1ulp, or cosine:0.999; "
-            "verdicts then say *weak*.",
+            'verdicts then say "weak".',
         ),
-        click.option("--yes", "-y", is_flag=True, help="Do not ask whether the assumptions are right."),
+        yes_option,
         click.option("--dry-run", is_flag=True, help="Print what is assumed about a kernel file, and end."),
         click.option(
             "--send-only",
@@ -146,13 +148,7 @@ def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
     return add
 
 
-device_option = click.option(
-    "--devices",
-    "device",
-    metavar="NAME",
-    help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]",
-)
-targets_option = setting_options("targets")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask; go on.")
 python_option = click.option(
     "--python",
     metavar="PATH",
@@ -177,13 +173,6 @@ def say_default_target(refusing: Iterable[str], targets: Sequence[str]) -> None:
         )
 
 
-def json_option(function: F) -> F:
-    """Add the option `--json`, passed as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")(
-        function
-    )
-
-
-def session_argument(function: F) -> F:
-    """Add the argument `[SESSION]`: what `open_session` takes."""
-    return click.argument("session", required=False, shell_complete=complete_sessions)(function)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+session_argument = click.argument("session", required=False, shell_complete=complete_sessions)
+"""The argument `[SESSION]`: what `open_session` takes."""

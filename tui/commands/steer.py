@@ -22,7 +22,7 @@ from tui.actions.line import Order
 from tui.actions.send import give
 from tui.commands.opening import complete_words, open_session, without_session
 from tui.commands.options import complete_sessions
-from tui.commands.trust import TRUST, ask_for_trust
+from tui.commands.trust import ask_for_trust, trust_option
 from tui.diagnostics import Complaint, say
 from tui.facts.evaluation.certainty import exam_sentence
 
@@ -57,7 +57,11 @@ OPTIONS: dict[str, list[click.Option]] = {
         click.Option(["--budget-usd"], type=float, default=0.0, metavar="X", help="Added to the budget."),
     ],
 }
-EXAMPLES = {"instance": "An INSTANCE is written softmax#2.", "attempt": "An ATTEMPT is written softmax#2/7."}
+EXAMPLES = {
+    "instance": "An INSTANCE is written softmax#2.",
+    "attempt": "An ATTEMPT is written softmax#2/7.",
+    "gpu": "In a cluster, GPU may be a node.",
+}
 OPENS = "A session that is stopped or finished goes on at once."
 
 
@@ -72,12 +76,14 @@ def command_of(action: Action) -> click.Command:
         shell_complete=complete_words if "attempt" in words else complete_sessions,
     )
     sentences = [EXAMPLES[name] for name in words if name in EXAMPLES] + [OPENS] * opens
-    return click.Command(
+    command = click.Command(
         action.name,
-        params=[argument, *OPTIONS.get(action.name, []), *[TRUST] * opens],
+        params=[argument, *OPTIONS.get(action.name, [])],
         callback=partial(_obey, action),
+        short_help=action.does,
         help=f"{action.does}\n\n{' '.join(sentences)}",
     )
+    return trust_option(command) if opens else command
 
 
 def _words_of(action: Action) -> dict[str, str]:
@@ -186,5 +192,5 @@ steer_command = click.Group(
         name: command_of(action) for name, action in ACTIONS.items() if action.shell == f"steer {name}"
     },
     help=f"{ACTIONS['steer'].does}\n\n"
-    "SESSION may be left out if exactly one session runs, or if only one exists.",
+    "A session that does not run follows at its next `wavedeck resume`; a finished one refuses what would come too late.",
 )

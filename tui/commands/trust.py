@@ -11,10 +11,9 @@ from sessions.errors import ForeignSession
 from sessions.home import Home
 from tui.diagnostics import Complaint, say
 
-TRUSTS = ("--trust-session", "trusts")
-HELP = "Go on without a question, also if the session came from another home."
-TRUST = click.Option(TRUSTS, is_flag=True, help=HELP)
-trust_option = click.option(*TRUSTS, is_flag=True, help=HELP)
+trust_option = click.option(
+    "--trust-session", "trusts", is_flag=True, help="Trust a session of another home."
+)
 
 
 def ask_for_trust(home: Home, session: str, *, trusts: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ZshComplete
 
 from engine.plan.request import RunPlan
 from engine.plan.settings import SETTINGS
@@ -25,6 +26,7 @@ from tui.cli import COMMANDS, wavedeck
 from tui.commands.former import FORMER
 from tui.commands.look.show import complete_words
 from tui.commands.options import complete_sessions
+from tui.commands.sections import OTHER, SECTIONS
 from tui.diagnostics import ExitCode
 from tui.doctor import examination
 from tui.doctor.doctor_findings import State
@@ -48,7 +50,37 @@ def test_former_name_runs_the_new_command_and_names_it(shell: Shell, name: str) 
     assert done.code == 0
     assert done.err.startswith(f"wavedeck: `wavedeck {name}` is now `wavedeck {FORMER[name].now}")
     assert done.out == shell(*FORMER[name].now.split(), *further, "--help").out
-    assert f"{option} " not in done.out if option else f"\n  {command} " not in shell("--help").out
+    if option.startswith("-"):
+        assert f"{option} " not in done.out
+    elif not option:
+        assert f"\n  {command} " not in shell("--help").out
+
+
+def test_each_command_that_ever_was_still_runs_and_a_moved_one_says_where_it_is(shell: Shell) -> None:
+    former = (
+        "run resume eval capture recheck rejudge study mcp propose attach replay status wait show asm profile report compare "
+        "best accept reject undo pause unpause retire hint pin ban fork edit measure gpu extend stop sessions task suites "
+        "export dataset apply record doctor"
+    )
+    names = former.split()
+    assert len(names) == 42
+    for name in names:
+        done = shell(name, "--help")
+        assert done.code == 0, name
+        moved = f"wavedeck: `wavedeck {name}` is now `wavedeck " if name not in COMMANDS else ""
+        assert done.err.startswith(moved), name
+        assert bool(done.err) == bool(moved), name
+
+
+def test_unknown_command_names_similar_ones_former_names_too(shell: Shell) -> None:
+    for words, message in (
+        (("evla",), "no such command 'evla'; nearest: 'eval', 'replay'; see wavedeck --help"),
+        (("pasue",), "nearest: 'measure', 'pause', 'unpause'; see wavedeck --help"),
+        (("steer", "pasue"), "nearest: 'measure', 'pause', 'unpause'; see wavedeck steer --help"),
+        (("run", "--metod", "x"), "no such option '--metod'; nearest: '--method'"),
+    ):
+        done = shell(*words)
+        assert (done.code, message in one_line(done)) == (ExitCode.USAGE, True), words
 
 
 def test_options_of_former_names_get_their_new_names(shell: Shell, home: Home) -> None:
@@ -58,11 +90,6 @@ def test_options_of_former_names_get_their_new_names(shell: Shell, home: Home) -
     assert shell("best", "--json").out == shell("report", "--best", "--format", "json").out == "[]\n"
     judged = shell("eval", "--suite", "starter", "--predictions=p.jsonl", "--device", "cpu")
     assert judged.err.splitlines()[-1].startswith("wavedeck: starter: no public benchmark has this name")
-
-
-def test_page_of_commands_documents_every_command() -> None:
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if f"| `wavedeck {name}" not in page] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -79,6 +106,35 @@ def test_empty_home_names_the_next_command(shell: Shell, home: Home) -> None:
     assert f"no sessions yet in {home.root}" in done.out
     assert "wavedeck run" in done.out
     assert not home.root.exists()
+    for words in ("work      run, resume, eval", "decide    accept, reject, undo", "serve     mcp, doctor"):
+        assert f"\n{words}" in done.out
+
+
+def test_completion_of_commands_names_their_groups_in_the_order_of_the_help(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", "wavedeck s")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    complete = ZshComplete(wavedeck, {}, "wavedeck", "_WAVEDECK_COMPLETE").complete().splitlines()
+    names, descriptions = complete[1::3], complete[2::3]
+    assert names == [name for name in COMMANDS if name.startswith("s")]
+    assert descriptions[0] == f"work: {COMMANDS['study'].does}"
+    assert descriptions[-1] == f"keep: {COMMANDS['sessions'].does}"
+
+
+@pytest.mark.parametrize("name", ["run", "tune", "eval", "study"])
+def test_options_of_commands_with_many_stand_in_sections(shell: Shell, name: str) -> None:
+    text = shell(*name.split(), "--help").out
+    titles = [line.rstrip(":") for line in text.splitlines() if line.rstrip(":") in (*SECTIONS, OTHER)]
+    assert titles == [title for title in (*SECTIONS, OTHER) if title in titles]
+    assert {"What runs", "Judge and devices", OTHER} <= {*titles}
+    assert "Options:" not in text
+
+
+def test_every_setting_has_a_section() -> None:
+    listed = " ".join(SECTIONS.values()).split()
+    assert [field.name for field in SETTINGS.values() if field.name not in listed] == []
+    assert len({*listed}) == len(listed)
 
 
 def test_sessions_are_listed_newest_first_with_their_state(shell: Shell, home: Home) -> None:
@@ -96,6 +152,16 @@ def test_sessions_are_listed_newest_first_with_their_state(shell: Shell, home: H
     text = shell().out
     assert text.index(stored.SECOND) < text.index(stored.FIRST)
     assert f"next: wavedeck resume {stored.SECOND}" in text, "it was stopped"
+
+
+def test_list_of_sessions_fits_a_narrow_terminal(
+    shell: Shell, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.finished(home)
+    monkeypatch.setattr("tui.print.plain.width", lambda: 60)
+    lines = shell("sessions").out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert lines[0].split() == ["session", "state", "solved", "attempts"] or "model" in lines[0]
 
 
 def test_session_is_shown_by_a_unique_prefix(shell: Shell, home: Home) -> None:
@@ -271,8 +337,10 @@ def test_impossible_command_is_a_one_line_error(shell: Shell, home: Home) -> Non
         (("accept", stored.FIRST, "softmax#1/9"), "no attempt 'softmax#1/9'"),
         (("reject", stored.FIRST, "softmax"), "no attempt 'softmax'"),
         (("undo", stored.FIRST, "softmax#1/2"), "softmax#1/2"),
-        (("attach", stored.FIRST), f"session {stored.FIRST} is not running; see it with `wavedeck replay"),
-        (("attach",), "no session is running; start one with `wavedeck run`"),
+        (("attach", stored.FIRST), f"session {stored.FIRST} is not running; see it with: wavedeck replay"),
+        (("attach",), f"session {stored.FIRST} is not running; see it with: wavedeck replay"),
+        (("study", "geak-table"), "no study and no plan that ships is called 'geak-table'"),
+        (("compare", "a.py", "b.py", "--task", "softmax"), "there is no file a.py"),
         (("sessions", "record", stored.FIRST, "Bad Name"), "'Bad Name' cannot name a recording"),
     ):
         done = shell(*arguments)

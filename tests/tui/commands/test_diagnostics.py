@@ -72,7 +72,7 @@ def test_every_error_of_a_group_is_printed(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("rnu",), "no such command 'rnu'. Did you mean 'run'?; see wavedeck --help"),
+        (("rnu",), "no such command 'rnu'; nearest: 'run'; see wavedeck --help"),
         (("run", "--instnces", "2"), "--instances"),
         (("eval", "kernel.py"), "there is no file kernel.py; give the path of one Python module"),
         (("run", "kernel.py:rms"), "there is no file kernel.py; give the path of one Python module"),

@@ -101,10 +101,10 @@ def apply_command(  # an option each
     e2e: str,
     gate: str,
 ) -> None:
-    """Commit a correct ATTEMPT, by default of the latest session, to a new branch wavedeck/NAME of REPO.
+    """Commit a correct ATTEMPT to a new branch wavedeck/NAME of REPO.
 
-    Your files and branches stay as they are, and nothing is pushed. The branch is checked out in a worktree of its own; the
-    text for a pull request lies beside it.
+    Your files and branches stay as they are, and nothing is pushed. The branch has a worktree of its own; the text for a pull
+    request lies beside it. Exit code: 1 if the number of --gate drops or the kernel does not hold.
     """
     kernel = open_kernel(words)
     _check_correct(kernel)

@@ -48,14 +48,14 @@ WINNERS = "winners"
     "--any-licence", is_flag=True, help="Also rows of tasks with a licence that restricts training."
 )
 def dataset_command(sessions: tuple[str, ...], *, form: str, out: Path | None, any_licence: bool) -> None:
-    """Write data for training and for other programs, out of sessions or studies.
+    """Write data of SESSIONs or studies for training.
 
     pairs: failed attempts with the next right code of their chain, and right attempts with a faster one made from them.
-    transitions: changes from one attempt of an instance to the next that changed its result. messages: prompt and reply of each
-    attempt, in the form of chat trainers. winners: the accepted or best kernel of each solved task as a Python module.
+    transitions: changes between two attempts of an instance that changed the result. messages: prompt and reply of each attempt,
+    in the form of chat trainers. winners: the accepted or best kernel of each solved task as a Python module.
 
-    Rows are JSON lines. Pairs and transitions have the keys of KernelBench-X's corpus, then the licence of the task's suite and
-    the provenance.
+    Rows are JSON lines with the licence of the task's suite and the provenance; pairs and transitions have the keys of
+    KernelBench-X's corpus.
     """
     opened = open_sessions(sessions)
     licences = suite_licences(home_from(os.environ).suites)

@@ -39,10 +39,10 @@ from tui.print.plain import emit
 )
 @click.option("--force", is_flag=True, help="Also write kernels that are not correct.")
 def export_command(words: tuple[str, ...], *, patch: bool, results: bool, force: bool) -> None:
-    """Write an ATTEMPT, by default of the latest session, or the accepted and best kernels of SESSION, into a new FOLDER.
+    """Write an ATTEMPT, or the accepted and best kernels of SESSION, into a new FOLDER.
 
-    The kernel, its changes from the baseline, the evidence in Markdown and JSON, a test and a benchmark. Test and benchmark
-    need torch and Triton, but not Wavedeck. A session gets a folder for each task.
+    The kernel, its changes from the baseline, the evidence in Markdown and JSON, and a test and a benchmark that need torch
+    and Triton, but not Wavedeck. A session gets a folder for each task.
     """
     if not 2 <= len(words) <= 3:
         raise Complaint("name what to export and a folder: wavedeck export softmax#1/2 FOLDER")
@@ -54,7 +54,9 @@ def export_command(words: tuple[str, ...], *, patch: bool, results: bool, force:
             emit(printable(str(path)))
         return
     if len(named) == 1 and "#" not in named[0]:
-        places = {Path(kernel.task): kernel for kernel in open_kernels(named[0])}
+        kernels = open_kernels(named[0])
+        several = len({kernel.session for kernel in kernels}) > 1
+        places = {Path(kernel.session * several, kernel.task): kernel for kernel in kernels}
     else:
         places = {Path(): open_kernel(named)}
     check_correct(places.values(), force=force)

@@ -19,9 +19,10 @@ from tui.diagnostics import Complaint, say
 )
 @click.argument("name")
 def record_command(sessions: tuple[str, ...], name: str) -> None:
-    """Make the recording NAME from finished SESSIONs: agents can get the recorded replies again, at no cost.
+    """Make the recording NAME from finished SESSIONs.
 
-    With several sessions, or a study, the chains on each task are numbered in the order given.
+    A run with --model recorded:NAME gets their replies again, at no cost. With several sessions, or a study, the chains on
+    each task are numbered in the order given.
     """
     home = home_from(os.environ)
     home.ensure()

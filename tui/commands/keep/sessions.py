@@ -12,13 +12,14 @@ import msgspec
 
 from harness import Verdict
 from sessions.catalog import SessionInfo, Standing, delete_session, find_sessions, list_sessions, session_info
+from sessions.errors import SessionBusy
 from sessions.events import SessionTitled
 from sessions.home import home_from
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState, known_sum
 from sessions.store.sharing import SharedSessions, fetch_sessions, push_sessions
 from tui.actions.send import give
 from tui.commands.opening import open_session
-from tui.commands.options import complete_sessions, json_option, session_argument
+from tui.commands.options import complete_sessions, json_option, session_argument, yes_option
 from tui.diagnostics import Complaint, one_line, say
 from tui.facts.endings import ended_word, ending_cause
 from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
@@ -59,9 +60,10 @@ class GitProgress:
 @click.argument("remote")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=complete_sessions)
 def push_command(remote: str, sessions: tuple[str, ...]) -> None:
-    """Push SESSIONs (by default all) to REMOTE, the path or URL of a git repository.
+    """Push SESSIONs, by default all, to the git repository REMOTE.
 
-    Of a running session, the part that is in the store. A branch that REMOTE has with other commits is refused.
+    REMOTE is a path or URL. Of a running session, the part in the store is pushed. A branch that REMOTE has with other
+    commits is refused.
     """
     home = home_from(os.environ)
     names = [name for session in sessions for name in find_sessions(home, session)]
@@ -73,9 +75,10 @@ def push_command(remote: str, sessions: tuple[str, ...]) -> None:
 @click.argument("remote")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 def fetch_command(remote: str, sessions: tuple[str, ...]) -> None:
-    """Fetch SESSIONs (by default all) from REMOTE, the path or URL of a git repository with sessions.
+    """Fetch SESSIONs, by default all, from the git repository REMOTE.
 
-    A branch that the store has with other commits is refused. Fetched sessions are listed, replayed and reported.
+    REMOTE is a path or URL. A branch that the store has with other commits is refused. Fetched sessions are listed,
+    replayed and reported.
     """
     home = home_from(os.environ)
     shared = fetch_sessions(home, remote, sessions, on_progress=GitProgress(f"fetch from {remote}"))
@@ -152,12 +155,14 @@ FIELDS: tuple[Field[SessionInfo], ...] = (
     Field(Column("title", if_known=True), lambda info: info.title),
     Field(Column("state", keep=True), lambda info: f"{info.state}"),
     Field(Number("solved"), lambda info: f"{len(info.solved)}/{len(info.settings.tasks)}"),
-    Field(Number("confirmed", if_known=True), lambda info: confirmed_words(info.solved, info.confirmed)),
+    Field(
+        Number("confirmed", if_known=True, drop=2), lambda info: confirmed_words(info.solved, info.confirmed)
+    ),
     Field(Number("attempts"), lambda info: str(info.attempts)),
     Field(Column("best", keep=True, if_known=True), best_words),
     Field(Number("cost", if_known=True), lambda info: money(info.cost_usd)),
-    Field(Column("model"), lambda info: info.settings.model),
-    Field(Column("options", if_known=True), lambda info: option_words(info.settings.options)),
+    Field(Column("model", drop=1), lambda info: info.settings.model),
+    Field(Column("options", if_known=True, drop=3), lambda info: option_words(info.settings.options)),
 )
 
 
@@ -192,7 +197,19 @@ INSTANCES: tuple[Field[InstanceState], ...] = (
 @session_argument
 @json_option
 def show_command(session: str | None, *, as_json: bool) -> None:
-    """Show one session: how it was started, and its results for each task and instance."""
+    """Show the start and the results of a session.
+
+    A study shows its sessions, `wavedeck study NAME` its cells.
+    """
+    home = home_from(os.environ)
+    names = find_sessions(home, session) if session else []
+    if len(names) > 1:
+        infos = [info for info in reversed(list_sessions(home)) if info.name in names]
+        if as_json:
+            emit_json([info.document() for info in infos])
+        else:
+            emit(f"{sessions_table(infos)}\n\n{next_line(f'wavedeck report {session}')}")
+        return
     opened = open_session(session)
     name = opened.name
     info = session_info(opened.home, name)
@@ -297,7 +314,7 @@ def skipped_words(lines: int) -> str:
 @click.argument("session", shell_complete=complete_sessions)
 @click.argument("text")
 def title_command(session: str, text: str) -> None:
-    """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
+    """Give a session the title TEXT. At most 80 characters; an empty TEXT removes the title."""
     home, name = open_session(session)
     asyncio.run(give(home, name, SessionTitled(title=text)))
     say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")
@@ -305,19 +322,24 @@ def title_command(session: str, text: str) -> None:
 
 @sessions_command.command("delete")
 @click.argument("session", shell_complete=complete_sessions)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 def delete_command(session: str, *, yes: bool) -> None:
-    """Delete a session that is not running, with all its attempts. Accepted kernels stay."""
-    home, name = open_session(session)
+    """Delete a session, or all sessions of a study. One that runs is refused; accepted kernels stay."""
+    home, names = home_from(os.environ), find_sessions(home_from(os.environ), session)
+    subject = names[0] if len(names) == 1 else f"{counted(len(names), 'session')} of {session}"
     if not yes and not interactive(os.environ):
         raise Complaint(
-            f"deleting {name} is final, and there is no terminal to ask for confirmation: add --yes"
+            f"deleting {subject} is final, and there is no terminal to ask for confirmation: add --yes"
         )
-    if not yes and not click.confirm(f"delete {name} and all its attempts?", err=True):
-        say(f"{name} was not deleted")
+    if not yes and not click.confirm(f"delete {subject} with all attempts?", err=True):
+        say(f"{subject}: not deleted")
         return
-    delete_session(home, name)
-    say(f"{name} deleted; accepted kernels stay")
+    for name in names:
+        if home.files(name).running:  # before the first one is gone
+            raise SessionBusy(name)
+    for name in names:
+        delete_session(home, name)
+    say(f"{subject} deleted; accepted kernels stay")
 
 
 class ModelUsage(msgspec.Struct, frozen=True):

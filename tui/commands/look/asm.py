@@ -29,16 +29,16 @@ from tui.print.plain import emit_exactly
 def asm_command(
     words: tuple[str, ...], *, kernel: str, case: str, name: str | None, compared: str | None
 ) -> None:
-    """Show the assembly of an ATTEMPT's kernels for the first target; SESSION is by default the latest.
+    """Show the assembly of an ATTEMPT's kernels for the first target.
 
     With --diff, registers and labels have no numbers, and comments and debug information are left out.
     """
     opened, state, attempt, instance = open_attempt(words)
     texts = partial(_texts, opened, state, kernel=kernel, case=case, name=name or "")
-    base, base_instance = find_attempt(state, compared or words[-1])
+    base, base_instance = find_attempt(state, compared or attempt.attempt)
     if compared is not None and (base is attempt or base_instance.task != instance.task):
         raise Complaint(f"--diff needs another attempt on {instance.task}")
-    new = texts(words[-1])
+    new = texts(attempt.attempt)
     if compared is None:
         emit_exactly("".join(f"{_comment(text)}\n{visible(text)}\n" for text in new))
         return

@@ -7,9 +7,9 @@ import os
 
 import click
 
-from sessions.catalog import find_session, session_state
-from sessions.home import Home, home_from
-from tui.commands.options import complete_sessions
+from sessions.catalog import Standing, session_info
+from tui.commands.opening import OpenedSession, open_session
+from tui.commands.options import session_argument
 from tui.diagnostics import Complaint, ExitCode
 from tui.facts.vocabulary import next_command
 from tui.print.follow import print_until_end
@@ -17,15 +17,14 @@ from tui.print.plain import interactive
 
 
 @click.command(name="attach")
-@click.argument("session", required=False, shell_complete=complete_sessions)
+@session_argument
 @click.option("--readonly", is_flag=True, help="Watch only; no decisions.")
 def attach_command(session: str | None, *, readonly: bool) -> ExitCode:
-    """Come back to a running SESSION (by default the newest).
+    """Come back to a running SESSION, by default the newest.
 
     Without a terminal: print its events as lines until it ends; Ctrl-C leaves it running.
     """
-    home = home_from(os.environ)
-    name = running_session(home, session)
+    home, name = running_session(session)
     if interactive(os.environ):
         from tui.commands.look.cockpit import open_cockpit
 
@@ -33,21 +32,14 @@ def attach_command(session: str | None, *, readonly: bool) -> ExitCode:
     return asyncio.run(print_until_end(home, name, as_json=False, stoppable=False))
 
 
-def running_session(home: Home, wanted: str | None) -> str:
+def running_session(wanted: str | None) -> OpenedSession:
     """Return the running session to attach to. Raises `Complaint` with the next command if it is not running."""
-    if wanted is None:
-        running = [files.session for files in home.session_folders() if files.running]
-        if not running:
-            raise Complaint(
-                "no session is running; start one with `wavedeck run`, list them with `wavedeck sessions`"
-            )
-        return max(running)
-    name = find_session(home, wanted)
-    if not home.files(name).running:
-        is_stored = home.files(name).stored
-        finished = is_stored and session_state(home, name).finished
+    opened = open_session(wanted, newest=True)
+    if not opened.home.files(opened.name).running:
+        info = session_info(opened.home, opened.name)
+        finished = info is not None and info.state is Standing.FINISHED
         action = "see it" if finished else "go on"
         raise Complaint(
-            f"session {name} is not running; {action} with `{next_command(name, finished=finished)}`"
+            f"session {opened.name} is not running; {action} with: {next_command(opened.name, finished=finished)}"
         )
-    return name
+    return opened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ from sessions.metrics.equal_budget import EqualCost
 from sessions.metrics.intervals import scipy_stats
 from sessions.metrics.selection import grouped
 from tui.commands.opening import open_sessions
-from tui.commands.options import complete_sessions
+from tui.commands.options import complete_sessions, setting_options
 from tui.diagnostics import Complaint, ExitCode
 from tui.facts.report.comparison import (
     compare_each,
@@ -57,12 +58,7 @@ BY: dict[str, Callable[[AttemptRow], str]] = {
     help="Format of the page. [table]",
 )
 @click.option("--task", help="Two kernel files: the task that they solve. [a task of the file]")
-@click.option(
-    "--devices",
-    "device",
-    metavar="NAME",
-    help="Two kernel files: device of the judge. [an idle GPU, else cpu]",
-)
+@setting_options("devices")
 @click.pass_context
 def compare_command(
     ctx: click.Context,
@@ -72,20 +68,20 @@ def compare_command(
     budget: str,
     form: str,
     task: str | None,
-    device: str | None,
+    devices: str | None,
 ) -> ExitCode:
-    """Compare two sessions or studies, A and B, task by task at equal budget, and say whether a difference is proven.
+    """Compare two sessions or studies, A and B, task by task at equal budget.
 
-    With --by, all sessions that are named are divided by method or model, and each two of these are compared. Instances are
-    paired by task, and by the methods, models and seeds that both sides have. Solved tasks are compared by McNemar's exact test.
-    Speedups of tasks that both solved are compared by a randomization test of their ratios, if the same hardware and software
-    timed both. Each p is corrected for the number of comparisons.
+    The answer is whether a difference is proven. With --by, the sessions are divided by method or model, and each two sides
+    are compared. Instances are paired by task, and by the methods, models and seeds that both sides have. Solved tasks are
+    compared by McNemar's exact test, speedups that the same hardware and software timed by a randomization test of their
+    ratios. Each p is corrected for the number of comparisons.
 
-    A.py B.py --task TASK judges both kernels; on a GPU, B is timed against A.
+    `wavedeck compare A.py B.py --task TASK` judges two kernels; on a GPU, B is timed against A.
     """
     if len(words) == 2 and all(word.endswith(".py") for word in words):
-        return compare_kernels(ctx, words, task=task, device=device, as_json=form == "json")
-    if task or device:
+        return compare_kernels(ctx, words, task=task, devices=devices, as_json=form == "json")
+    if task or devices:
         raise Complaint(
             "--task and --devices are for two kernel files: wavedeck compare A.py B.py --task TASK"
         )
@@ -114,13 +110,15 @@ def compare_command(
 
 
 def compare_kernels(
-    ctx: click.Context, files: Sequence[str], *, task: str | None, device: str | None, as_json: bool
+    ctx: click.Context, files: Sequence[str], *, task: str | None, devices: str | None, as_json: bool
 ) -> ExitCode:
     """Judge both kernels, the second timed against the first; return the first exit code that is not `DONE`."""
     if task is None:
         raise Complaint(f"name the task that both solve: wavedeck compare {files[0]} {files[1]} --task TASK")
+    if missing := [file for file in files if not Path(file).is_file()]:  # before the first takes a minute
+        raise Complaint(f"there is no file {missing[0]}; give the path of one Python module")
     seed = str(secrets.randbelow(1 << 31))  # the same inputs for both
-    shared = {"task": task, "device": device, "seed": seed, "as_json": as_json}
+    shared = {"task": task, "devices": devices, "seed": seed, "as_json": as_json}
     root: Any = ctx.find_root().command
     codes: list[ExitCode] = [
         ctx.invoke(root.get_command(ctx, "eval"), file=file, **against, **shared)

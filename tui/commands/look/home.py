@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 
 from sessions.home import Home, home_from
 from sessions.home_access import readers_warning, require_private
+from tui.actions.catalogue import COMMANDS
 from tui.diagnostics import ExitCode, say
-from tui.print.plain import emit, interactive
+from tui.facts.tables import Column
+from tui.print.plain import emit, interactive, table
 
 
 def prepare_home(home: Home) -> None:
@@ -34,11 +37,18 @@ def open_home(environ: Mapping[str, str]) -> ExitCode:
     home = home_from(environ)
     infos = list_sessions(home)
     if not infos:
-        emit(f"no sessions yet in {home.root}")
-        emit("begin with: wavedeck run            what this machine has: wavedeck doctor")
+        emit(f"no sessions yet in {home.root}; begin with: wavedeck run")
+        emit(f"what this machine has: wavedeck doctor\n\n{groups()}")
         return ExitCode.DONE
     say_damaged(infos)
     emit(sessions_table(infos))
     newest = next((info for info in infos if info.state is Standing.RUNNING), infos[0])
-    emit(f"\nnext: {next_for(newest)}")
+    emit(f"\n{groups()}\n\nnext: {next_for(newest)}")
     return ExitCode.DONE
+
+
+def groups() -> str:
+    """Return the groups of commands, a line each: `decide  accept, reject, undo`."""
+    by_group = groupby(COMMANDS.items(), key=lambda item: item[1].group)
+    rows = [(group, ", ".join(name for name, _ in commands)) for group, commands in by_group]
+    return table((Column("commands"), Column("wavedeck COMMAND --help")), rows)

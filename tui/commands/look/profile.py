@@ -14,6 +14,7 @@ from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
 from tui.actions.send import give
 from tui.commands.opening import OpenedSession, complete_words, open_attempt
+from tui.commands.options import json_option
 from tui.commands.trust import ask_for_trust, trust_option
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.profiling.profile_tables import BASELINE, profile_tables
@@ -36,7 +37,7 @@ POLL_S = 0.2
     "--against", metavar="OTHER", help="Show also the profile of this attempt, or of the `baseline`."
 )
 @click.option("--again", is_flag=True, help="Profile again, even if the session has a profile.")
-@click.option("--json", "as_json", is_flag=True, help="All figures as one JSON document.")
+@json_option
 @trust_option
 def profile_command(
     words: tuple[str, ...],
@@ -48,10 +49,10 @@ def profile_command(
     as_json: bool,
     trusts: bool,
 ) -> None:
-    """Show what the hardware counted in one call of a correct ATTEMPT. SESSION is by default the latest.
+    """Show what the hardware counted in one call of a correct ATTEMPT.
 
     The first time, the call runs under ncu, rocprofv3 or Proton, alone on the GPU; a stopped or finished session goes on for
-    that. docs/inside.md explains each row.
+    that. Exit code: 3 if the profiler failed. docs/inside.md explains each row.
     """
     opened, _, attempt, instance = open_attempt(words)
     compared = attempt

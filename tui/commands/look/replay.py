@@ -7,10 +7,9 @@ import os
 import click
 
 from sessions import fold
-from sessions.catalog import LATEST
 from tui.commands.keep.sessions import skipped_words
 from tui.commands.opening import open_session
-from tui.commands.options import complete_sessions
+from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
 from tui.print.narrate import log
 from tui.print.plain import emit, interactive
@@ -18,20 +17,16 @@ from tui.print.summary import summary
 
 
 @click.command(name="replay")
-@click.argument("session", default=LATEST, shell_complete=complete_sessions)
+@session_argument
 @click.option(
-    "--speed",
-    type=click.FloatRange(0.5, 100),
-    default=10.0,
-    metavar="X",
-    help="Speed: X times as fast as the session. [10]",
+    "--speed", type=click.FloatRange(0.5, 100), default=10.0, metavar="X", help="X times as fast. [10]"
 )
-def replay_command(session: str, *, speed: float) -> ExitCode:
-    """Replay SESSION (by default the latest) on the same screens, from the store. Nothing is written and no model is called.
+def replay_command(session: str | None, *, speed: float) -> ExitCode:
+    """Replay SESSION, by default the newest, on the screens of a run. Nothing is written and no model is called.
 
-    Without a terminal: print the whole session as text, attempt by attempt, with sources, changes and verdicts.
+    Without a terminal: print the session as text, attempt by attempt, with sources, changes and verdicts.
     """
-    opened = open_session(session)
+    opened = open_session(session, newest=True)
     if interactive(os.environ):
         from tui.commands.look.cockpit import open_cockpit
 

@@ -83,14 +83,12 @@ def report_command(
 ) -> None:
     """Report what is faster in SESSIONs: the winner of each task, its cases, why it is fast, and where its kernel lies.
 
-    Without SESSION, the report is of the newest session; a STUDY gives all its sessions.
-    After the winners come the attempts of each instance, verdicts, decisions of people, cost, and the field's metrics.
-    Without a GPU no time is measured, and the report has none. The report of several sessions
-    has the tables over all their attempts. Tables without data are left out. All formats say the same; `csv` has one table,
-    or the metrics by task, `html` also the kernels of the winners, and `svg` and `pdf` the plots alone.
+    By default of the newest session. Then come the attempts of each instance, verdicts, decisions of people, cost, and the
+    field's metrics. The report of several sessions has the tables over all their attempts. Tables without data are left out.
+    `csv` has one table, or the metrics by task; `html` also the kernels of the winners; `svg` and `pdf` the plots alone.
 
-    With --best, a task has a line for each baseline and each product, partition, driver, torch and Triton. Unlike the
-    tables, it has kernels of people, tasks with a weak oracle, and the times of `recheck --attempts`.
+    With --best, a task has a line for each baseline and each product, partition, driver, torch and Triton. It also has
+    kernels of people, tasks with a weak oracle, and the times of `recheck --attempts`.
     """
     if best:
         if table or outputs or form not in (None, "table", "json"):

@@ -11,6 +11,7 @@ from sessions.store.attempt_commits import code_call
 from sessions.store.decidable import find_attempt
 from tui.commands.keep.sessions import attempt_row
 from tui.commands.opening import complete_words, open_attempt
+from tui.commands.options import json_option
 from tui.diagnostics import Complaint
 from tui.facts.attempt import decided_words, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
@@ -35,7 +36,7 @@ from tui.print.plain import emit, emit_exactly, emit_json, tables_text
     is_flag=True,
     help="The model's reply in that call so far, or the output of an agent's program.",
 )
-@click.option("--json", "as_json", is_flag=True, help="All facts as one JSON document.")
+@json_option
 def show_command(
     words: tuple[str, ...],
     *,
@@ -46,7 +47,7 @@ def show_command(
     reply: bool,
     as_json: bool,
 ) -> None:
-    """Show an ATTEMPT (such as softmax#2/7) of SESSION, by default of the latest: its verdict with all results."""
+    """Show an ATTEMPT, such as softmax#2/7, with its verdict and all results; also one that is still running."""
     if source + bool(compared) + prompt + reasoning + reply + as_json > 1:
         raise Complaint(
             "--source, --diff, --prompt, --reasoning, --reply and --json exclude each other; give one of them"

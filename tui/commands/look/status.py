@@ -11,7 +11,7 @@ import click
 from sessions.home import home_from
 from sessions.listing.info import SessionInfo, running_infos
 from sessions.names import short_task
-from tui.commands.options import complete_sessions, json_option
+from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.doing import preparing
 from tui.facts.session_fields import best_words, fastest
@@ -21,20 +21,22 @@ from tui.print.plain import emit, emit_json, listing
 
 FIELDS: tuple[Field[SessionInfo], ...] = (
     Field(Column("session", keep=True), lambda info: info.name),
-    Field(Column("title", if_known=True), lambda info: info.title),
+    Field(Column("title", if_known=True, drop=1), lambda info: info.title),
     Field(Column("stage", if_known=True), lambda info: stage_words(info)),
     Field(Number("solved"), lambda info: f"{len(info.solved)}/{len(info.settings.tasks)}"),
     Field(Number("attempts"), lambda info: f"{info.attempts:,}"),
     Field(Column("best", keep=True, if_known=True), best_words),
-    Field(Number("cost", if_known=True), lambda info: money(info.cost_usd)),
+    Field(Number("cost", if_known=True, drop=2), lambda info: money(info.cost_usd)),
     Field(Column("waits for you", if_known=True), lambda info: ", ".join(info.waiting)),
 )
 
 
 @click.command(name="status")
-@click.argument("session", required=False, shell_complete=complete_sessions)
+@session_argument
 @click.option(
-    "--short", is_flag=True, help="One line for the status line of tmux; no line if no session runs."
+    "--short",
+    is_flag=True,
+    help="One line for tmux, nothing if no session runs: `set -g status-right '#(wavedeck status --short)'`.",
 )
 @click.option(
     "--wait",
@@ -49,10 +51,10 @@ FIELDS: tuple[Field[SessionInfo], ...] = (
 def status_command(
     session: str | None, *, short: bool, goal: str | None, timeout: float | None, as_json: bool
 ) -> ExitCode:
-    """Show the sessions that run now, or only SESSION: solved tasks, attempts, best speedup, and what waits for you.
+    """Show the sessions that run now, or those of SESSION: solved tasks, attempts, best speedup, and what waits for you.
 
-    With --wait review, standard output has the attempts that wait. Exit code of --wait: 0 if it happened; 1 if SESSION
-    ended without it, or after --timeout; 3 if its engine is gone.
+    --wait review prints the attempts that wait. Exit code of --wait: 0 if it happened; 1 if SESSION ended without it, or
+    after --timeout; 3 if its engine is gone.
     """
     if short + as_json + (goal is not None) > 1:
         raise Complaint("--short, --json and --wait exclude each other; give one of them")
@@ -63,12 +65,12 @@ def status_command(
     if timeout is not None:
         raise Complaint("--timeout needs --wait review or --wait end")
     home = home_from(os.environ)
-    name = None
+    names = None
     if session:
-        from sessions.catalog import find_session  # reads git, which the other forms do without
+        from sessions.catalog import find_sessions  # reads git, which the other forms do without
 
-        name = find_session(home, session)
-    infos = [info for info in running_infos(home) if name in (None, info.name)]
+        names = find_sessions(home, session)
+    infos = [info for info in running_infos(home) if names is None or info.name in names]
     if as_json:
         emit_json([info.document() for info in infos])
     elif short:
@@ -77,7 +79,7 @@ def status_command(
     elif infos:
         emit(listing(FIELDS, infos))
     else:
-        say(not_running(name))
+        say(not_running(session, names or ()))
     return ExitCode.DONE
 
 
@@ -104,8 +106,10 @@ def stage_words(info: SessionInfo) -> str:
     return "; ".join(preparing(info.preparing, now))
 
 
-def not_running(name: str | None) -> str:
-    """Return that nothing runs, or that this session does not run, with the next command."""
-    if name is None:
+def not_running(wanted: str | None, names: Sequence[str]) -> str:
+    """Return that nothing runs, or that this session or study does not run, with the next command."""
+    if wanted is None:
         return "no session runs; start one with: wavedeck run"
-    return f"{name} does not run; see it with: wavedeck sessions show {name}"
+    if len(names) > 1:
+        return f"no session of {wanted} runs; list them with: wavedeck study {wanted}"
+    return f"{names[0]} does not run; see it with: wavedeck sessions show {names[0]}"

@@ -26,16 +26,17 @@ from tui.print.plain import emit, listing
 @click.argument("target", metavar="[PKG.MOD:FN", default="")
 @click.argument("command", nargs=-1, metavar="-- CMD...]", type=click.UNPROCESSED)
 @click.option(
-    "-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write the capture."
+    "-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write the capture."
 )
 @click.option(
     "--show", "shown", metavar="FILE", type=click.Path(path_type=Path), help="Print the table of a capture."
 )
 def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, shown: Path | None) -> int:
-    """Record the calls of function FN of module PKG.MOD while CMD runs, in all its Python processes.
+    """Record the calls of PKG.MOD:FN, or of an operator torch.ops.X.Y, in all Python processes of CMD.
 
-    CMD is your benchmark, test or server: wavedeck capture vllm.ops:rms_norm -o calls -- python bench.py. Recorded are
-    shapes, strides, dtypes, numbers, aliasing, the ranges of indices, and how often and how long each distinct call ran.
+    CMD is your benchmark, test or server: `wavedeck capture vllm.ops:rms_norm -o calls -- python bench.py`. Recorded are
+    shapes, strides, dtypes, numbers, aliasing, ranges of indices, and how often and how long each distinct call ran. The exit
+    code is that of CMD; 1 if CMD succeeds without a call.
     """
     if shown is not None:
         if target or out is not None:

@@ -34,7 +34,6 @@ from tui.commands.options import (
     OwnOptions,
     complete_files,
     complete_tasks,
-    device_option,
     json_option,
     judge_python,
     own_options,
@@ -43,6 +42,7 @@ from tui.commands.options import (
     setting_options,
 )
 from tui.commands.own import own_task
+from tui.commands.sections import Sectioned
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
@@ -54,15 +54,15 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 """Exit codes by verdict; any other verdict is `NO`."""
 
 
-@click.command(name="eval")
+@click.command(name="eval", cls=Sectioned)
 @click.argument("file", shell_complete=complete_files)
 @click.option(
     "--task",
     help="Task that the kernel must solve, by name or folder. [a task of its own]",
     shell_complete=complete_tasks,
 )
-@device_option
 @setting_options(
+    "devices",
     "targets",
     "seed",
     seed="Seed of the inputs; the same seed gives the same verdict. [random]",
@@ -101,9 +101,6 @@ def eval_command(
     *,
     task: str | None,
     own: OwnOptions,
-    device: str | None,
-    targets: str | None,
-    seed: str | None,
     against: str,
     cache: str,
     spread: bool,
@@ -112,17 +109,16 @@ def eval_command(
     sustained: bool,
     python: str,
     as_json: bool,
+    **flags: Any,
 ) -> ExitCode:
-    """Judge the kernel in FILE (- is standard input).
+    """Judge the kernel in FILE, or from standard input if FILE is -.
 
     Without --task, FILE or FILE:FUNCTION becomes a task: --shapes gives its inputs, a PyTorch function in the file what is right.
 
     Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged. With --case, 0 only says that
     the chosen cases are correct.
     """
-    configured = load(
-        {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
-    )
+    configured = load(flags, environ=os.environ, folder=Path.cwd())
     settings = configured.settings
     if file == "-" and task is None:
         raise click.UsageError("missing option '--task' for standard input", ctx=click.get_current_context())

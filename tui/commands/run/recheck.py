@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,19 +20,18 @@ from harness import DevicePool
 from harness.node.selection import wait_for_devices
 from harness.processes.starting.judge_python import JudgePython
 from sessions.home import home_from
-from sessions.kept_kernels import KeptKernel, accepted_kernels, session_kernels
+from sessions.kept_kernels import KeptKernel, accepted_kernels
 from sessions.verifications import graph_nodes_of
 from suites import Task
 from tui.commands.files import write_document
 from tui.commands.keep.recording import judged_tasks
-from tui.commands.opening import open_sessions
+from tui.commands.opening import open_kernels
 from tui.commands.options import (
     complete_sessions,
-    device_option,
     json_option,
     judge_python,
     python_option,
-    targets_option,
+    setting_options,
 )
 from tui.commands.run.eval import say_busy, say_wait
 from tui.config import load
@@ -73,8 +73,7 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
 @click.option(
     "--junit", "junit_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML."
 )
-@device_option
-@targets_option
+@setting_options("devices", "targets")
 @python_option
 @json_option
 def recheck_command(
@@ -84,24 +83,23 @@ def recheck_command(
     protocol: str,
     fail_on: str | None,
     junit_file: Path | None,
-    device: str | None,
-    targets: str | None,
     python: str,
     as_json: bool,
+    **flags: Any,
 ) -> ExitCode:
     """Judge every accepted kernel again, or the accepted and best kernels of SESSION or STUDY; no model is called.
 
-    The versions of then and now come first, then what broke, what got slower, and what is unchanged. Speedups of then and
-    now are compared only on the same product and partition, each against the same baseline. Exit code: 1 if a kernel
-    broke, or is slower than --fail-on allows; 3 if a kernel could not be judged.
+    Shows the versions of then and now, then what broke, what got slower, and what is unchanged. Speedups are compared only on
+    the same product and partition, each against the same baseline. Exit code: 1 if a kernel broke, or is slower than
+    --fail-on allows; 3 if a kernel could not be judged.
 
-    With --attempts, attempts get the verdict of today's judge in a new session, on the inputs and against the timing baseline
-    of SESSION, which stays as it is. If SESSION is such a new session itself, the command finishes it if needed, and
-    compares. The sessions of a STUDY are judged one after the other; with --json there is one line for each. Exit code: 1
-    if an attempt was correct and has another verdict now; 3 if the judge failed; 130 if stopped.
+    With --attempts, attempts get the verdict of today's judge in a new session, with the inputs and the timing baseline of
+    SESSION, which stays as it is. The same command on the new session judges what is left, and compares again. With a STUDY
+    and --json there is a line for each session. Exit code: 1 if an attempt was correct and has another verdict now; 3 if the
+    judge failed.
     """
     limit = SLOWER if fail_on is None else _limit(fail_on)
-    settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    settings = load(flags, environ=os.environ, folder=Path.cwd()).settings
     if which is not None:
         if fail_on or junit_file or python:
             raise Complaint("--fail-on, --junit and --python are for kernels; leave them or --attempts out")
@@ -137,11 +135,7 @@ def _limit(fail_on: str) -> float:
 
 def _kernels(scope: str) -> list[KeptKernel]:
     if scope != ACCEPTED:
-        opened = open_sessions([scope])
-        kernels = [kernel for session in opened for kernel in session_kernels(session.name, session.state)]
-        if not kernels:
-            raise Complaint(f"{', '.join(session.name for session in opened)} has no correct attempt")
-        return kernels
+        return open_kernels(scope)
     kernels = accepted_kernels(home_from(os.environ))
     if not kernels:
         raise Complaint(

@@ -32,6 +32,7 @@ from tui.commands.options import (
     python_option,
     setting_options,
 )
+from tui.commands.sections import Sectioned
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.follow import print_until_end
@@ -41,7 +42,7 @@ RECORDED_PREFIX = "recorded:"
 EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in METHODS.items())
 
 
-@click.command(name="run", epilog=EPILOG)
+@click.command(name="run", cls=Sectioned, epilog=EPILOG)
 @click.argument("tasks", nargs=-1, metavar="[TASK|FILE]...", shell_complete=complete_tasks_and_files)
 @setting_options(*SETTINGS)
 @python_option
@@ -73,8 +74,6 @@ def run_command(
 
     Without TASKs: the tasks of the recording, or else the whole suite. Agents keep running after you quit the cockpit;
     `wavedeck attach` comes back. With lines, Ctrl-C stops the session, and `wavedeck resume` continues it.
-
-    Defaults are in brackets. Settings come from flags, then WAVEDECK_<OPTION>, then ./wavedeck.toml, then your config.toml.
     """
     if detach and headless:
         raise Complaint("--detach and --headless exclude each other: either return at once or wait")

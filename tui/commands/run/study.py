@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from engine.errors import EngineError
 from engine.keys import environment_with_keys
@@ -40,7 +41,8 @@ from suites import SuiteError, public_suite_names
 from tui.actions.run_estimates import EstimatedRange, estimate_cell, total
 from tui.actions.study_plan import Study, read_study, shipped_plans
 from tui.commands.look.home import prepare_home
-from tui.commands.options import complete_tasks, json_option, setting_options
+from tui.commands.options import complete_sessions, complete_tasks, json_option, setting_options, yes_option
+from tui.commands.sections import Sectioned
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.settings_words import method_words
@@ -52,29 +54,6 @@ from tui.print.plain import emit, emit_json, table
 LOCK = "study.lock"
 """Lock file in the home. Held while the session of a cell is looked up and started, so that two commands never start it twice."""
 LOCK_WAIT_S = 120.0
-
-
-class StudyCommands(click.Group):
-    """A group with a first argument that is a subcommand, or a plan to run."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert `run` in front of a plan."""
-        if args and args[0] not in {*self.commands, *ctx.help_option_names, "--json"}:
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(name="study", cls=StudyCommands, invoke_without_command=True)
-@json_option
-@click.pass_context
-def study_command(ctx: click.Context, *, as_json: bool) -> None:
-    """Run methods, models and seeds of a plan, one session each: `wavedeck study PLAN`; its options: `study run --help`.
-
-    `wavedeck study NAME` shows the cells of a study of this home with their states. Without an argument, list the studies and the
-    plans that ship.
-    """
-    if ctx.invoked_subcommand is None:
-        print_studies(as_json=as_json)
 
 
 def print_studies(*, as_json: bool) -> None:
@@ -97,8 +76,15 @@ def print_studies(*, as_json: bool) -> None:
     emit(f"plans that ship: {', '.join(shipped_plans())}; run one with: wavedeck study PLAN")
 
 
-@study_command.command("run", short_help="Run every cell of a plan that is not finished.")
-@click.argument("word", metavar="PLAN")
+def complete_plans(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the studies of the home and the plans that ship, that start with the typed text; a shell completes files too."""
+    studies = [item for item in complete_sessions(ctx, param, incomplete) if item.help == "study"]
+    plans = [CompletionItem(name) for name in shipped_plans() if name.startswith(incomplete)]
+    return [*studies, *plans, CompletionItem(incomplete, type="file")]
+
+
+@click.command(name="study", cls=Sectioned)
+@click.argument("word", metavar="[PLAN|STUDY]", required=False, shell_complete=complete_plans)
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
 @setting_options(
     "suite",
@@ -106,25 +92,34 @@ def print_studies(*, as_json: bool) -> None:
     "devices",
     "targets",
     suite="Take the tasks of this suite. [as the plan says, else starter]",
-    model="Model in place of the plan's; a method's own models stay. [as the plan says]",
+    model="Model instead of the plan's; a method's own models stay. [as the plan says]",
 )
 @click.option("--dry-run", is_flag=True, help="Print the cells and the estimate, and end.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask whether to begin.")
-def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, **flags: Any) -> ExitCode:
-    """Run every cell of PLAN (a TOML file, or the name of a plan that ships) that is not finished, one after the other.
+@yes_option
+@json_option
+def study_command(
+    word: str | None, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, as_json: bool, **flags: Any
+) -> ExitCode:
+    """Run methods, models and seeds of a PLAN, one session each: every cell that is not finished, one after the other.
 
-    The name of a study instead of a plan shows its cells, and runs nothing.
+    PLAN is a TOML file, or the name of a plan that ships; TASKs replace its tasks. The name of a study of this home shows its
+    cells with their states. Without either: the studies, and the plans that ship. --json is for these two.
 
-    A cell is a session: watch it with attach, see it again with replay. Ctrl-C stops the current cell, and the same command
-    goes on there. A cell that fails does not stop the next one. TASKs replace the tasks of the plan.
+    Ctrl-C stops the current cell, and the same command goes on there. A cell that fails does not stop the next one. Exit code:
+    3 if a cell failed, 1 if you say no.
     """
+    if word is None:
+        print_studies(as_json=as_json)
+        return ExitCode.DONE
     configured = load(flags, environ=os.environ, folder=Path.cwd())
     for remark in configured.remarks:
         say(remark)
     home, environ = home_from(os.environ), environment_with_keys()
     if not (word.endswith(".toml") or word in shipped_plans()) and (named := study_named(home, word)):
-        emit(study_page(named))
+        print_cells(named, as_json=as_json)
         return ExitCode.DONE
+    if as_json:
+        raise Complaint("--json is for the name of a study; leave it out to run a plan")
     study = read_study(word, tasks, configured, registry=home.suites)
     infos = study_sessions(home).get(study.name, {})
     is_finished = count_finished(infos) == len(study.cells)
@@ -173,13 +168,16 @@ def study_named(home: Home, word: str) -> StudySessions | None:
         return None
 
 
-def study_page(study: StudySessions) -> str:
-    """Return the cells of a study of the home that have a session, with their states."""
+def print_cells(study: StudySessions, *, as_json: bool) -> None:
+    """Print the cells of a study of the home that have a session, with their states."""
+    if as_json:
+        emit_json([info.document() for info in study.sessions])
+        return
     infos = {split_series(info.settings.series).cell: info for info in study.sessions}
     whole = max(info.settings.cells for info in infos.values())
     missing = f"\n{whole - len(infos)} of {counted(whole, 'cell')} have no session yet; the plan runs them"
     cells = cells_table({number: info.settings for number, info in infos.items()}, infos)
-    return (
+    emit(
         f"study {study.study}\n\n{cells}\n{missing if whole > len(infos) else ''}"
         f"\nnext: wavedeck report {study.study}"
     )

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from sessions.home import home_from
 from suites import Task, add_suite, find_public_task, load_suite, public_suite_names, suite_names
 from suites.public.instructions import InstructionChoice
-from suites.public.task import SuiteKind
-from suites.registry import clones_of
-from tui.commands.options import device_option, json_option, setting_options, targets_option
-from tui.diagnostics import ExitCode, say
+from suites.public.task import PublicTask, SuiteKind
+from suites.registry import added_folder, clones_of, remove_suite, suite_folder, suite_licences
+from tui.commands.options import json_option, setting_options, yes_option
+from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.tables import Column, Field, Number
-from tui.print.plain import emit, emit_json, listing
+from tui.print.plain import emit, emit_json, interactive, listing, table
 
 from .public_suites import CLONES, list_public, public_entry, public_suite
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group(name="suites", invoke_without_command=True)
 @json_option
 @click.pass_context
 def suites_command(ctx: click.Context, *, as_json: bool) -> None:
-    """List and add suites of tasks; judge references of public benchmarks, and predictions for them."""
+    """Add, list, show and remove suites of tasks; judge references of public benchmarks, and predictions for them."""
     if ctx.invoked_subcommand is None:
         list_all(as_json=as_json)
 
@@ -38,23 +36,26 @@ def registry() -> Path:
     return home_from(os.environ).suites
 
 
-def instruction_option(function: F) -> F:
-    """Add the option `--instruction`."""
-    return click.option(
-        "--instruction",
-        type=click.Choice([choice.value for choice in InstructionChoice]),
-        default=InstructionChoice.COMPLEX.value,
-        show_default=True,
-        help="TritonBench has two instructions for each task.",
-    )(function)
+def complete_suites(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the suites that start with the typed text."""
+    names = (*suite_names(registry=registry()), *public_suite_names(registry=registry()))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+instruction_option = click.option(
+    "--instruction",
+    type=click.Choice([choice.value for choice in InstructionChoice]),
+    default=InstructionChoice.COMPLEX.value,
+    help="TritonBench has two instructions for each task. [complex]",
+)
 
 
 @suites_command.command("list")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_suites)
 @instruction_option
 @json_option
 def list_command(name: str | None, *, instruction: str, as_json: bool) -> None:
-    """List the tasks of the suite NAME; without NAME, every task of every suite."""
+    """List the tasks of the suite NAME, or of all suites."""
     if name is None:
         list_all(as_json=as_json)
     elif name in public_suite_names(registry=registry()):
@@ -123,7 +124,10 @@ def entry(task: Task) -> dict[str, object]:
     help="Public benchmark of the clone PATH, if it holds several.",
 )
 def add_command(name: str, path: Path, kind: str | None) -> None:
-    """Add a folder of task folders, or a clone of a public benchmark, as the suite NAME; the folder stays where it is."""
+    """Add a folder or clone as the suite NAME.
+
+    PATH holds folders of tasks, or is a clone of a public benchmark; its files say which. It stays where it is.
+    """
     home_from(os.environ).ensure()
     clone = add_suite(name, path, registry(), kind=SuiteKind(kind) if kind else None)
     if clone is None:
@@ -135,6 +139,48 @@ def add_command(name: str, path: Path, kind: str | None) -> None:
     say(
         f"suite {name} added: {clone.kind}, {len(suite.tasks)} tasks{reasons}; list them with: wavedeck suites list {name}"
     )
+
+
+@suites_command.command("remove")
+@click.argument("name", shell_complete=complete_suites)
+@yes_option
+def remove_command(name: str, *, yes: bool) -> None:
+    """Remove the added suite NAME from the list. Its folder and the sessions on its tasks stay."""
+    folder = added_folder(name, registry())  # before the question
+    if not yes and not interactive(os.environ):
+        raise Complaint(f"there is no terminal to ask whether to remove {name}: add --yes")
+    if not yes and not click.confirm(f"remove {name}? Its folder {folder} stays.", err=True):
+        say(f"{name} was not removed")
+        return
+    remove_suite(name, registry())
+    say(f"suite {name} removed; its folder stays: {folder}")
+
+
+@suites_command.command("show")
+@click.argument("name", shell_complete=complete_suites)
+@json_option
+def show_command(name: str, *, as_json: bool) -> None:
+    """Show benchmark, folder, licence and size of suite NAME."""
+    tasks: Sequence[Task | PublicTask]
+    clone = next((clone for clone in clones_of(registry()) if clone.name == name), None)
+    if clone is not None:
+        tasks, folder = public_suite(name, registry()).tasks, clone.folder
+    else:
+        tasks, folder = load_suite(name, registry=registry()), suite_folder(name, registry())
+    facts = {
+        "suite": name,
+        "benchmark": str(clone.kind) if clone else None,
+        "folder": str(folder),
+        "licence": suite_licences(registry()).get(name),
+        "tasks": len(tasks),
+        "unsupported": sum(isinstance(task, PublicTask) and bool(task.unsupported) for task in tasks),
+    }
+    if as_json:
+        emit_json(facts)
+        return
+    rows = [(key, str(fact)) for key, fact in facts.items() if fact]
+    emit(table((Column("", keep=True), Column("", least=40)), rows))
+    emit(f"\nits tasks: wavedeck suites list {name}")
 
 
 @suites_command.command("judge")
@@ -155,8 +201,9 @@ def add_command(name: str, path: Path, kind: str | None) -> None:
     metavar="FOLDER",
     help="Folder of the results in the suite's own format. [in the home folder]",
 )
-@device_option
-@setting_options("targets", "seed", seed="Seed of the inputs; the same seed gives the same verdict. [0]")
+@setting_options(
+    "devices", "targets", "seed", seed="Seed of the inputs; the same seed gives the same verdict. [0]"
+)
 @json_option
 def judge_command(
     name: str,
@@ -166,21 +213,18 @@ def judge_command(
     only: str,
     again: bool,
     out: Path | None,
-    device: str | None,
-    targets: str | None,
-    seed: str | None,
     as_json: bool,
+    **flags: Any,
 ) -> ExitCode:
-    """Judge the kernels that a model wrote for the public benchmark NAME: each prediction of FILE, JSONL or a JSON array.
+    """Judge predictions for the public benchmark NAME.
 
-    Results are kept, so that an interrupted run goes on where it ended. Exit code: 0 if every prediction could be judged,
-    whatever its verdict; 1 if a line was not judged; 3 if the judge failed on some.
+    FILE has them as JSON lines or a JSON array. An interrupted run goes on where it ended. Exit code: 0 if every prediction
+    was judged, whatever its verdict; 1 if a line was not judged; 3 if the judge failed on some.
     """
     from tui.config import load
 
     from .predictions import PredictionsOptions, judge_predictions  # needs the judge's modules
 
-    flags = {"devices": device, "targets": targets, "seed": seed}
     settings = load(flags, environ=os.environ, folder=Path.cwd()).settings
     request = PredictionsOptions(name, file, protocol, only, again, out)
     return judge_predictions(request, settings, as_json=as_json)
@@ -188,28 +232,26 @@ def judge_command(
 
 @suites_command.command("references")
 @click.argument("name")
-@device_option
+@setting_options("devices", "targets")
 @click.option("--only", type=click.IntRange(min=1), metavar="N", help="Judge only the first N tasks.")
 @click.option(
     "--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable."
 )
 @click.option("--again", is_flag=True, help="Record and judge also references that have a result already.")
-@targets_option
 @json_option
 def references_command(
     name: str,
     *,
-    device: str | None,
     only: int | None,
     names: tuple[str, ...],
     again: bool,
-    targets: str | None,
     as_json: bool,
+    **flags: Any,
 ) -> ExitCode:
-    """Judge the references of the public benchmark NAME with this judge.
+    """Judge the references of the public benchmark NAME.
 
-    A Triton reference is judged as a candidate, a PyTorch reference as an oracle. Results are kept, so that an interrupted
-    run goes on where it ended. The exit code is 1 if a reference is wrong, 3 if the judge failed on one.
+    A Triton reference is judged as a candidate, a PyTorch reference as an oracle. An interrupted run goes on where it ended.
+    Exit code: 1 if a reference is wrong, 3 if the judge failed on one.
     """
     import asyncio
 
@@ -218,7 +260,7 @@ def references_command(
 
     from .references import judge_all, results_table, summary
 
-    settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    settings = load(flags, environ=os.environ, folder=Path.cwd()).settings
     tasks = public_suite(name, registry()).tasks
     if names:
         prefix = f"{name}/"

@@ -31,7 +31,7 @@ from tui.commands.options import (
     judge_python,
     own_options,
     python_option,
-    targets_option,
+    setting_options,
 )
 from tui.diagnostics import Complaint, ExitCode
 from tui.facts.evaluation.task_cases import cases_table
@@ -61,7 +61,7 @@ def task_command() -> None:
     type=click.Path(path_type=Path),
     help="Take the inputs, and their weights, from a file of `wavedeck capture`.",
 )
-@targets_option
+@setting_options("targets")
 @python_option
 @json_option
 def new_command(
@@ -73,10 +73,11 @@ def new_command(
     python: str,
     as_json: bool,
 ) -> ExitCode:
-    """Write a task for the kernel in FILE into the folder DIR, and check it. DIR is by default the function's name.
+    """Write a task for the kernel in FILE, and check it.
 
-    --shapes or --from gives the inputs, a PyTorch function in the file (or --reference) what is right. The folder is an
-    ordinary task: change what you want, and check it again with `wavedeck task check DIR`.
+    DIR is by default the function's name. --shapes or --from gives the inputs, a PyTorch function in the file (or
+    --reference) what is right. The folder is an ordinary task: change what you want, and check it again with
+    `wavedeck task check DIR`.
     """
     from tui.commands.own import new_task
     from tui.config import load
@@ -98,7 +99,7 @@ def new_command(
 @instruction_option
 @json_option
 def show_command(task: str, *, instruction: str, as_json: bool) -> None:
-    """Show one task, by name or folder: instruction, cases and tolerances."""
+    """Show a task, by name or folder."""
     if task.partition("/")[0] in public_suite_names(registry=registry()):
         show_public(task, registry(), InstructionChoice(instruction), as_json=as_json)
         return
@@ -168,15 +169,14 @@ def paragraphs(markdown: str) -> str:
 
 @task_command.command("check")
 @click.argument("name", metavar="NAME", shell_complete=complete_tasks_and_files)
-@targets_option
+@setting_options("targets")
 @python_option
 @json_option
 def check_command(name: str, *, targets: str | None, python: str, as_json: bool) -> ExitCode:
-    """Check the task NAME, all tasks of the suite NAME, or the task in the folder NAME.
+    """Check a task, a suite, or the task in a folder.
 
-    The first check reads the files. The second check needs torch and triton and runs the judge. Each baseline must be correct.
-    Wrong answers (zeros, the mean, a copy of an input, ...) must be refused. Every input must matter. The exit code is 1 if
-    there is a problem.
+    The first check reads the files. The second runs the judge: each baseline must be correct, wrong answers such as zeros must
+    be refused, and every input must matter. Exit code: 1 if there is a problem.
     """
     interpreter = judge_python(python)
     folder = Path(name)

@@ -34,10 +34,10 @@ def call_command() -> None:
 @click.option("--task", help="Task of the kernel. [the only task]", shell_complete=complete_tasks)
 @click.option("--note", default="", metavar="TEXT", help="One sentence on what the kernel changes and why.")
 def eval_command(words: tuple[str, ...], *, task: str | None, note: str) -> ExitCode:
-    """Judge a kernel of an agent without MCP: FILE (- is standard input) is the next attempt of SESSION.
+    """Judge FILE as the next attempt of SESSION.
 
-    Start SESSION with `wavedeck run TASK --method agent --detach`. The command prints the answer as JSON when the kernel is
-    judged. An interrupt cancels the judging. Exit code: 0 if it is correct, 1 with any other verdict, 3 without one.
+    FILE may be -, standard input. Start SESSION with `wavedeck run TASK --method agent --detach`. The answer is JSON. An
+    interrupt cancels the judging. Exit code: 0 if it is correct, 1 with any other verdict, 3 without one.
     """
     session, (file, *more) = without_session(words, 1)
     if more:

@@ -37,7 +37,8 @@ class ServesByDefault(click.Group):
         return super().parse_args(ctx, args if args[:1] in (["call"], ["serve"]) else ["serve", *args])
 
 
-mcp_command = ServesByDefault("mcp", commands={"call": call_command})
+HELP = "Serve the judge to your own agent, by MCP. Without a subcommand: `mcp serve`."
+mcp_command = ServesByDefault("mcp", commands={"call": call_command}, help=HELP)
 
 
 @mcp_command.command("serve")
@@ -64,11 +65,11 @@ mcp_command = ServesByDefault("mcp", commands={"call": call_command})
 def serve_command(
     tasks: tuple[str, ...], *, port: int | None, session: str | None, instance: str, engine: int, **flags: Any
 ) -> ExitCode:
-    """Serve the judge to your own agent by MCP: on standard input and output, or with --http on 127.0.0.1.
+    """Serve the judge by MCP, on standard input and output.
 
     The agent may work on TASKs; without TASKs, on every task. Its first kernel for a task starts a session; `wavedeck attach`
     shows it. When the agent submits or leaves, the best attempt is examined and the session ends. docs/agents.md has the
-    configuration of Claude Code, Codex, Gemini CLI and OpenHands. `wavedeck mcp call eval` judges for an agent without MCP.
+    configuration of agents.
     """
     if importlib.util.find_spec("mcp") is None:
         raise Complaint("the MCP SDK is not installed; pip install 'wavedeck[mcp]'")

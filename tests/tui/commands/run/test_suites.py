@@ -1,0 +1,93 @@
+"""`wavedeck suites`: what was added can be seen and removed; nothing of a person is deleted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sessions import Home
+from suites.public.task import SuiteKind
+from tests.suites.public import clones
+from tests.support.command_line import ROOT, Shell, one_line
+from tests.support.sessions import stored_sessions as stored
+from tui.diagnostics import ExitCode
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A person's folder with one task."""
+    shutil.copytree(ROOT / "suites/starter/softmax", tmp_path / "mine" / "softmax")
+    return tmp_path / "mine"
+
+
+def test_added_suite_is_shown_and_removed_and_its_folder_stays(
+    shell: Shell, home: Home, folder: Path
+) -> None:
+    assert shell("suites", "add", "mine", str(folder)).code == 0
+    shown = json.loads(shell("suites", "show", "mine", "--json").out)
+    assert (shown["folder"], shown["tasks"], shown["benchmark"]) == (str(folder), 1, None)
+    assert "wavedeck suites list mine" in shell("suites", "show", "mine").out
+    unsure = shell("suites", "remove", "mine")
+    assert (unsure.code, "add --yes" in one_line(unsure)) == (ExitCode.USAGE, True)
+    assert f"its folder stays: {folder}" in one_line(shell("suites", "remove", "mine", "-y"))
+    assert (folder / "softmax" / "task.toml").is_file()
+    assert "no suite is called 'mine'" in one_line(shell("suites", "show", "mine"))
+
+
+def test_clone_is_shown_and_removed_also_when_its_folder_is_gone(
+    shell: Shell, home: Home, tmp_path: Path
+) -> None:
+    clone = clones.geak_eval(tmp_path / "GEAK-eval")
+    assert shell("suites", "add", "tb", str(clone), "--kind", SuiteKind.TRITONBENCH_REVISED.value).code == 0
+    shown = json.loads(shell("suites", "show", "tb", "--json").out)
+    assert shown["benchmark"] == SuiteKind.TRITONBENCH_REVISED
+    assert shown["tasks"] >= shown["unsupported"] >= 0 < shown["tasks"]
+    clone.rename(tmp_path / "moved")
+    assert shell("suites", "remove", "tb", "--yes").code == 0
+    assert "tb" not in shell("suites").out
+
+
+def test_suite_that_was_not_added_is_refused_in_one_line(shell: Shell, home: Home, folder: Path) -> None:
+    assert shell("suites", "add", "mine", str(folder)).code == 0
+    for name, words in (
+        ("starter", "comes with Wavedeck"),
+        ("own", "the tasks of your kernel files"),
+        ("mime", "did you mean 'mine'?"),
+    ):
+        done = shell("suites", "remove", name, "-y")
+        assert (done.code, words in one_line(done)) == (ExitCode.USAGE, True), name
+
+
+def test_home_that_cannot_be_read_is_one_line_and_named_only_where_it_is_needed(
+    shell: Shell, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_folder = Path.is_dir
+
+    def refused(path: Path) -> bool:
+        if path.is_relative_to(home.root):
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_folder(path)
+
+    home.ensure()
+    monkeypatch.setattr(Path, "is_dir", refused)
+    assert shell("task", "--help").code == 0
+    home.suites.mkdir()
+    assert one_line(shell("suites", "show", "starter")) == (
+        f"wavedeck: {home.suites} cannot be read (Is a directory); set WAVEDECK_HOME to a folder of yours"
+    )
+
+
+def test_session_opens_after_its_suite_was_removed(shell: Shell, home: Home, folder: Path) -> None:
+    assert shell("suites", "add", "mine", str(folder)).code == 0
+    stored.solved(home, {"mine/softmax": stored.FAST})
+    assert shell("suites", "remove", "mine", "-y").code == 0
+    for command in (
+        ("replay",), ("report",), ("sessions", "show"), ("sessions",), ("show", "mine/softmax#1/1"),
+        ("show", "mine/softmax#1/1", "--source"),
+    ):  # fmt: skip
+        assert shell(*command).code == 0, command
+    again = shell("export", "mine/softmax#1/1", str(folder / "out"))
+    assert (again.code, "no task is called 'mine/softmax'" in one_line(again)) == (ExitCode.USAGE, True)
