@@ -107,7 +107,7 @@ def chain_path(task: str, chain: int) -> str:
 
 def start_path(task: str, chain: int) -> str:
     """Returns the path, in its recording, of the kernel that a chain starts from."""
-    return f"chains/{task}/{chain}.py"
+    return f"chains/{task}/{chain}-start.txt"
 
 
 def load_recording(folder: Path) -> Recording:

@@ -31,12 +31,25 @@ def starter(isolated_home: Path) -> Recording:
 def test_shipped_recording_has_three_tasks_with_two_chains_each(starter: Recording) -> None:
     assert len(starter.tasks()) == 3
     assert {starter.chain_count(task) for task in starter.tasks()} == {2}
-    assert 3 <= starter.longest_chain() <= 5
+    assert starter.longest_chain() == 2
     assert {reply.role for chain in starter.chains.values() for reply in chain} >= {
         Role.GENERATOR,
         Role.OPTIMIZER,
         Role.REFLECTOR,
     }, "a newcomer sees a failure that is explained and repaired"
+
+
+def test_each_shipped_task_starts_from_a_kernel_and_answers_a_rejection_and_a_fork(
+    starter: Recording,
+) -> None:
+    for task in starter.tasks():
+        assert (task, 1) in starter.starts
+        calls = {(reply.attempt, reply.role) for reply in starter.chains[task, 1]}
+        assert calls >= {(1, Role.OPTIMIZER), (2, Role.OPTIMIZER)}, "a first and a second attempt"
+        assert calls >= {(1, Role.REFLECTOR), (2, Role.GENERATOR)}, "the first attempt may be rejected"
+        forks = [entry for entry in starter.facts.chains if entry.task == task and entry.fork]
+        assert [entry.chain for entry in forks] == [starter.chain_count(task) + 1]
+        assert starter.reply(task, forks[0].chain, 1, Role.OPTIMIZER, 1) is not None
 
 
 def test_shipped_recording_matches_the_current_templates(starter: Recording) -> None:
@@ -76,8 +89,10 @@ def test_run_stores_a_commit_per_attempt(first_run: tuple[Done, Path]) -> None:
         if not name.endswith("/_journal")
     ]
     assert branches == [f"{session}/starter/softmax/1"]
-    assert len(git(store, "rev-list", branches[0]).splitlines()) == len(judged) == 2
+    assert len(git(store, "rev-list", branches[0]).splitlines()) == len(judged) == 3, (
+        "the start and two of the model"
+    )
     assert set(git(store, "ls-tree", "--name-only", branches[0]).splitlines()) == ATTEMPT_FILES
     verdicts = git(store, "log", "--format=%(trailers:key=Verdict,valueonly,separator=%x2C)", branches[0])
-    assert verdicts.split() == ["correct"] * 2
+    assert verdicts.split() == ["correct"] * 3
     assert git(store, "fsck", "--strict") == ""

@@ -275,10 +275,9 @@ class FleetScreen(ActingScreen):
             legend = [Span(device_view.LEGEND, "dim")] if narrow else []
             title = rule(f"GPUs {count}", legend, "", room, focused=self.focused is self.gpus)
             self.gpus_title.show(title)
-        waits = [Span("enter goes there", "dim")] if self.concerns else []
-        self.next_title.show(
-            rule(f"Next {len(self.concerns)}", waits, "", width, focused=self.focused is self.next)
-        )
+        focused = self.focused is self.next
+        waits = [Span("enter goes there" if focused else "w goes there", "dim")] if self.concerns else []
+        self.next_title.show(rule(f"Next {len(self.concerns)}", waits, "", width, focused=focused))
 
     def _place(self) -> None:
         """Give the tasks what they need and the panes below the rest, but at least a third if they need it.

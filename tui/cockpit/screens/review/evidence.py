@@ -23,6 +23,7 @@ from tui.facts import vocabulary
 from tui.facts.attempt import dated_decision
 from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
+from tui.facts.evaluation.counted import traffic_words
 from tui.facts.evaluation.resources import is_amd, usage_of
 from tui.facts.evaluation.roofs import range_of
 from tui.facts.evaluation.spread import comparable_spread
@@ -114,6 +115,10 @@ def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     """The speedup with the worst case and the bounds; then where it was measured, cases that are no gain, and the roof."""
     rows = [row for row in attempt_cases(attempt) if row.speedup]
     claim = [Span(clean(fact.text), fact.style) for fact in speed_facts(evaluation) if fact.text]
+    base = base_of(state, attempt)
+    if speed_of(evaluation) is None and base is not None and base.evaluation is not None:
+        before = traffic_words(base.evaluation)
+        claim += [Span(f"before: {before}", "dim")] if before else []
     exact = [row for row in rows if not row.sign]
     if len(exact) > 1:
         worst = min(exact, key=lambda row: row.speedup or 0.0)
