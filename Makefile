@@ -14,7 +14,7 @@ setup:
 	@$(BIN)/python -m compileall -q -j 0 tui engine sessions harness suites tests/support
 
 run: setup
-	@$(BIN)/wavedeck run
+	@$(BIN)/wavedeck
 
 # Rewriting the assertions takes each worker of a clean clone six seconds of CPU time. What fails runs again with its values.
 test: setup

@@ -1,43 +1,44 @@
-"""Draws the pictures of the README and of docs/cockpit.md from the generated session of `eighty_instances`.
+"""Draws the pictures of the README from the session of an H200 that comes with Wavedeck (docs/measurements.md, "The example").
 
-    python -m benchmarks.pictures docs/pictures
-
-No figure on the pictures was measured.
+python -m benchmarks.pictures docs/pictures
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import dataclasses
+import tempfile
 from pathlib import Path
 
-from benchmarks.generated_session.eighty_instances import session
-from tests.support.cockpit.cockpits import live
+from sessions.home import Home
+from sessions.recorded_example import NAME
+from tui.cockpit.app import Cockpit
+from tui.cockpit.terminal.themes import DARK
 
 SIZE = (120, 40)
 PICTURES = {
-    "fleet": (),
-    "agent": ("j", "j", "l", "l", "enter", "d", "d"),
-    "latency": ("F", "L"),
-    "review": ("F", "V"),
+    "fleet": ("dollar_sign",),
+    "agent": ("number_sign", *"matmul_w8a8", "number_sign", *"1/2", "enter"),
+    "latency": ("L",),
+    "review": ("dollar_sign", "V"),
 }
-"""Keys that lead from one picture to the next."""
+"""Keys that lead from one picture to the next, after the replay has begun."""
 
 
 async def draw(folder: Path) -> None:
     """Write one SVG file for each picture."""
-    events = session()
-    app, _ = live(events)
-    now = events[-1].wall + 12.0
-    app._doors = dataclasses.replace(app._doors, wall=lambda: now)
-    async with app.run_test(size=SIZE) as pilot:
-        for name, keys in PICTURES.items():
-            await pilot.press(*keys)
-            await pilot.pause(0.5)
-            app.clear_notifications()
-            await pilot.pause(0.1)
-            (folder / f"{name}.svg").write_text(app.export_screenshot(title="wavedeck"), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as home:
+        app = Cockpit(Home(Path(home)), session=NAME, mode="replay", readonly=True)
+        app.theme = DARK.name
+        async with app.run_test(size=SIZE) as pilot:
+            while app.feed is None or app.feed.replay is None or not app.feed.replay.story.is_whole:
+                await pilot.pause(0.1)
+            for name, keys in PICTURES.items():
+                await pilot.press(*keys)
+                await pilot.pause(1.0)
+                app.clear_notifications()
+                await pilot.pause(0.1)
+                (folder / f"{name}.svg").write_text(app.export_screenshot(title="wavedeck"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,12 +23,12 @@ __all__ = [
 ]
 
 METHODS = {
-    "geak": "generate, judge, reflect, optimize (AMD's GEAK)",
-    "geak-evolve": "rounds of descendants of ranked parents (GEAK, second version)",
-    "reflexion": "generate, test, reflect, retry, until a candidate is correct",
-    "kernelagent": "workers side by side; the first correct one stops the others",
-    "direct": "one prompt, one answer; 0-shot with --without one-shot",
-    "tune": "no model: sweeps the launch parameters of a correct kernel",
+    "geak": "write, judge, reflect on errors, optimize (AMD's GEAK)",
+    "geak-evolve": "rounds of new kernels from the best (GEAK's version 2)",
+    "reflexion": "try again from the error until a kernel is correct",
+    "kernelagent": "parallel workers; the first correct kernel stops all",
+    "direct": "one prompt, one reply, no further attempt",
+    "tune": "no model: sweep the launch parameters of a kernel",
 }
 """Every method with a short description for people who choose one."""
 

@@ -266,6 +266,7 @@ _ACTIONS = {
         Action("latency", "Go to Latency.", Takes.ATTEMPT),
         Action("attempt", "Go to an attempt, in a replay to its beginning.", Takes.NUMBERED, key="#"),
         Action("review", "Go to Review.", Takes.NOTHING),
+        Action("find", "Find words in the reasoning and the replies of all attempts.", Takes.TEXT),
         Action("home", "Leave the session and go Home.", Takes.NOTHING),
         Action("help", "Explain this pane and its keys.", Takes.NOTHING, needs_session=False),
         Action("quit", "Leave the cockpit; engines go on.", Takes.NOTHING, needs_session=False),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.wire.device import nodes_of
 from sessions.events import ALL_GPUS, COMMANDS, PersonCommand
-from sessions.names import split_instance
+from sessions.names import short_task, split_instance
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.catalogue import ACTIONS, GPU_EVENTS, Action, Takes
+from tui.facts.vocabulary import words
 
 WHOLE_SESSION = "session"
 """Argument for all instances."""
@@ -100,12 +101,21 @@ def parse(text: str, subject: LineSubject, state: SessionState | None) -> Order:
         raise NotUnderstood("type a command; tab shows all of them")
     action = VERBS.get(name)
     if action is None:
-        near = difflib.get_close_matches(name, VERBS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else "tab shows all commands"
-        raise NotUnderstood(f"unknown command {name!r}; {hint}")
+        raise NotUnderstood(f"unknown command {name!r}; {_nearest(name, VERBS) or 'tab shows all commands'}")
     if state is None and action.needs_session:
         raise NotUnderstood(f"{name} needs an open session")
     return _order(action, rest, subject, state or SessionState())
+
+
+def _nearest(word: str, names: Iterable[str]) -> str:
+    """Return `did you mean 'pause'?`; empty if no name is near."""
+    near = difflib.get_close_matches(word, list(names), n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _no_place(kind: str, word: str, state: SessionState) -> NotUnderstood:
+    near = _nearest(word, (*state.instance_keys(), *(attempt.attempt for attempt in state.attempts())))
+    return NotUnderstood("; ".join(filter(None, (f"no {kind} of this session is called {word!r}", near))))
 
 
 def with_text(order: Order, text: str) -> Order:
@@ -145,7 +155,7 @@ def _order(action: Action, rest: str, subject: LineSubject, state: SessionState)
             if action.takes is Takes.ATTEMPT:
                 _refuse_more(action, reason)
             if not action.event and not _is_place(attempt, state):
-                raise NotUnderstood(f"no attempt of this session is called {attempt!r}")
+                raise _no_place("attempt", attempt, state)
             return Order(action.name, attempt=attempt, text=reason)
         case Takes.GPU:
             if len(words) != 2 or words[1] not in GPU_EVENTS:
@@ -161,7 +171,7 @@ def _order(action: Action, rest: str, subject: LineSubject, state: SessionState)
             if not rest:
                 raise NotUnderstood(f"the text is missing: {action.usage}")
             if action.takes is Takes.PLACE and not _is_place(rest, state):
-                raise NotUnderstood(f"no instance and no attempt of this session is called {rest!r}")
+                raise _no_place("instance and no attempt", rest, state)
             return Order(action.name, text=rest)
 
 
@@ -201,29 +211,47 @@ def _attempt(action: Action, rest: str, subject: LineSubject) -> tuple[str, str]
     return subject.attempt, rest
 
 
-def completions(text: str, state: SessionState | None) -> list[str]:
-    """Return the words that can be at the end of the line, best first: actions, then names."""
+def completions(text: str, state: SessionState | None) -> dict[str, str]:
+    """Return the words that can be at the end of the line, each with its meaning, best first: actions, then names."""
     head, _, last = text.rpartition(" ")
     if not head:
-        return [name for name in VERBS if name.startswith(last)]
+        possible = [action for action in VERBS.values() if state is not None or not action.needs_session]
+        return {action.name: action.does for action in possible if action.name.startswith(last)}
     action = VERBS.get(head.split()[0])
     if action is None or state is None:
-        return []
-    attempts = [attempt.attempt for attempt in state.attempts()]
+        return {}
+    instances = {key: short_task(instance.task) for key, instance in state.instances.items()}
+    names: dict[str, str] = {}
     match action.takes:
         case Takes.INSTANCES_OR_SESSION:
-            names = [*state.instances, WHOLE_SESSION]
+            names = {**instances, WHOLE_SESSION: "all instances"}
         case Takes.INSTANCES | Takes.HINT:
-            names = list(state.instances)
+            names = instances
         case Takes.ATTEMPT | Takes.FORK | Takes.DECISION | Takes.NUMBERED:
-            names = attempts
+            names = _attempts(state)
         case Takes.PLACE:
-            names = [*state.instances, *attempts]
+            names = instances | _attempts(state)
+        case Takes.GPU if len(head.split()) > 1:
+            names = {"lend": "to others", "return": "to the session"}
         case Takes.GPU:
-            names = list(GPU_EVENTS) if len(head.split()) > 1 else [*state.gpus, *nodes_of(state.gpus)]
+            names = {**dict.fromkeys(state.gpus, "GPU"), **dict.fromkeys(nodes_of(state.gpus), "node")}
         case _:
-            names = []
-    return [name for name in names if name.startswith(last)]
+            pass
+    return {name: words for name, words in names.items() if name.startswith(last)}
+
+
+def _attempts(state: SessionState) -> dict[str, str]:
+    """Return the attempts with their verdicts."""
+    return {
+        attempt.attempt: words(attempt.verdict) if attempt.verdict is not None else attempt.word
+        for attempt in state.attempts()
+    }
+
+
+def usage(text: str) -> str:
+    """Return how the command at the start of a line is typed; empty before its name is complete."""
+    name, space, _ = text.lstrip().partition(" ")
+    return VERBS[name].usage if space and name in VERBS else ""
 
 
 def possible_orders(

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 
@@ -21,7 +20,7 @@ from engine.models.spec import ModelSpec
 from engine.plan.plan import SessionPlan, resolve
 from engine.plan.prices import SHIPPED
 from engine.plan.request import RunPlan
-from engine.plan.settings import RECORDED, SETTINGS, SUITE, Review, setting_of
+from engine.plan.settings import RECORDED, SETTINGS, SUITE, setting_of
 from harness import HarnessError
 from harness.stages.timing.baselines import KINDS, TASK
 from sessions.errors import SessionsError
@@ -74,6 +73,14 @@ def _fields() -> Iterator[FormField]:
 
 
 WITH_CHOICES = ("suite", "method", "agent", "model", "devices", "against", "review")
+MEANINGS: Mapping[str, Mapping[str, str]] = {
+    "method": METHODS,
+    "review": {
+        "auto": "the run goes on by itself; you can decide later",
+        "manual": "each better attempt waits until you accept or reject it",
+    },
+}
+"""The meaning of each choice, by field."""
 FIELDS = tuple(_fields())
 BY_KEY = {entry.key: entry for entry in FIELDS}
 OPTIONS = tuple(key for key in BY_KEY if key in SETTINGS)
@@ -146,7 +153,7 @@ def task_names(values: Values) -> tuple[str, ...]:
 def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Path) -> CheckedRun:
     """Return the checked run: every value by the settings of `wavedeck run`, then the whole plan. Blocks; sends nothing."""
     if values.get("file"):
-        return CheckedRun(errors={"file": "it is no task yet: press enter on this field"})
+        return CheckedRun(errors={"file": "no task yet: enter on this field makes one of the file"})
     flags = {key: values[key] for key in OPTIONS if values.get(key)}
     if model := model_text(values):
         flags["model"] = model
@@ -196,7 +203,7 @@ def choices(
         tasks = load_suite(values.get("suite") or SUITE, registry=home.suites)
         return [FormChoice(task.short_id, task.title) for task in tasks]
     if key == "method":
-        return [FormChoice(name, words) for name, words in METHODS.items()]
+        return [FormChoice(name, words) for name, words in MEANINGS["method"].items()]
     if key == "agent":
         path = environ.get("PATH")
         return [
@@ -221,7 +228,7 @@ def choices(
             FormChoice(ANOTHER, "a kernel file"),
         ]
     if key == "review":
-        return [FormChoice(name) for name in get_args(get_args(Review)[0])]
+        return [FormChoice(name, words) for name, words in MEANINGS["review"].items()]
     return model_choices(environ, home=home, past=past, of_role=key in ROLES)
 
 

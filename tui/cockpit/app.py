@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
+from textual.notifications import Notify
 from textual.screen import ModalScreen
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
@@ -18,12 +19,13 @@ from textual.worker import Worker, WorkerState
 from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.folding import fold
-from tui.actions.line import LineSubject, NotUnderstood, completions, parse
+from tui.actions.line import LineSubject, NotUnderstood, completions, parse, usage
 from tui.cockpit.data import attempts
 from tui.cockpit.desk import messages
 from tui.cockpit.desk.desk import Commander, Decider, carry_out
 from tui.cockpit.desk.doors import Doors, doors_of
 from tui.cockpit.dialogs.dialogs import QUIT
+from tui.cockpit.dialogs.finding import FoundDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.draw.lines import Span, clean
 from tui.cockpit.explaining import HelpDialog
@@ -49,6 +51,8 @@ STILL_S = 1.0
 """Between two frames of a session in which nothing happens."""
 START_LOOK_S = 0.1
 """How often it is asked whether the engine failed to start."""
+TOAST_LINES = 2
+"""Toasts on a screen of few lines are over its first lines: the header and the names of the screens."""
 LOOK_S = 1.0
 """How often the store is asked whether a session at rest has new events."""
 
@@ -61,10 +65,11 @@ class Cockpit(Viewer, inherit_bindings=False):
         *(f"dialogs/{name}.tcss" for name in ("dialogs", "line_prompt", "choosing")),
         *(
             f"screens/{name}/{name}.tcss"
-            for name in ("fleet", "agent", "latency", "review", "report", "new_run")
+            for name in ("home", "fleet", "agent", "latency", "review", "report", "new_run")
         ),
     ]
     """All files at once: each screen with a file of its own would have every rule read again when it opens."""
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012  # Textual types it as an instance's
     COMPONENT_CLASSES = COMPONENTS
     TITLE = "Wavedeck"
     ENABLE_COMMAND_PALETTE = True
@@ -102,6 +107,8 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.readonly = readonly
         self.commander = Commander(self, decider or Decider(home))
         self.preferences = preferences or Preferences()
+        self._lines: list[str] = []
+        """Lines that were typed after `:`."""
         self._mouse = self.preferences.mouse
         self._outside = Outside(
             self._write_outside, notify=self.preferences.notify, tmux="TMUX" in os.environ
@@ -136,9 +143,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         session, mode = self._first
         self.push_screen(
             HomeScreen(
-                self._doors.list_sessions,
-                mark=self._doors.list_mark,
-                read_node=self._doors.read_node,
+                self._doors,
                 where=str(self.home.root),
                 failed=self.tell_failure,
                 opening=(session or "") if mode == "replay" else "",
@@ -247,11 +252,21 @@ class Cockpit(Viewer, inherit_bindings=False):
         self._back_to(FleetScreen)
 
     @on(messages.NewRun)
-    def _on_new_run(self) -> None:
+    def _on_new_run(self, message: messages.NewRun) -> None:
         from tui.cockpit.screens.new_run.new_run import NewRunScreen, RunDoors
 
         doors = RunDoors(self.home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
-        self.push_screen(NewRunScreen(doors, failed=self.tell_failure))
+        self.push_screen(NewRunScreen(doors, failed=self.tell_failure, field=message.field))
+
+    @on(messages.FindWords)
+    def _on_find_words(self, message: messages.FindWords) -> None:
+        def answered(attempt: str | None) -> None:
+            if attempt is not None:
+                name = split_attempt(attempt)
+                self.open_agent(name.instance, name.number)
+
+        if self.feed is not None:
+            self.push_screen(FoundDialog(message.words, self.feed.state), answered)
 
     @on(messages.LeaveSession)
     def _on_leave_session(self) -> None:
@@ -330,9 +345,14 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def notify(self, message: str, *, title: str = "", **options: Any) -> None:
         """Show a message for a while; where lines are few, with its title on the same line."""
-        if title and self.size.height < TALL:
-            message, title = f"{title}: {message}", ""
+        if self.size.height < TALL:
+            message, title = ": ".join(filter(None, (title, message))), ""
         super().notify(message, title=title, **options)
+
+    def on_notify(self, message: Notify) -> None:
+        """Take older messages away on a screen of few lines, if they leave no room for this one."""
+        if self.size.height < TALL:
+            self.make_room(TOAST_LINES, message.notification.message)
 
     def action_explain(self) -> None:
         self.push_screen(HelpDialog(self.screen))
@@ -345,23 +365,27 @@ class Cockpit(Viewer, inherit_bindings=False):
         subject = self.screen.subject if isinstance(self.screen, SessionScreen) else LineSubject()
         about = subject.attempt or ", ".join(subject.instances)
 
+        def refusal(text: str) -> str:
+            try:
+                order = parse(text, subject, state)
+            except NotUnderstood as error:
+                return str(error)
+            return self.commander.why_not(order) if order.action.event else ""
+
         def answered(text: str | None) -> None:
             if text == LinePrompt.PALETTE:
                 self.action_command_palette()
             elif text:
-                self._obey(text, subject)
+                carry_out(parse(text, subject, state), self)
 
-        prompt = LinePrompt(":", about=about, complete=lambda text: completions(text, state))
+        prompt = LinePrompt(
+            ":",
+            changed=lambda text: usage(text) or (about and f"acts on {about}"),
+            complete=lambda text: completions(text, state),
+            refusal=refusal,
+            history=self._lines,
+        )
         self.push_screen(prompt, answered)
-
-    def _obey(self, text: str, subject: LineSubject) -> None:
-        state = self.feed.state if self.feed is not None else None
-        try:
-            order = parse(text, subject, state)
-        except NotUnderstood as error:
-            self.notify(clean(str(error)), severity="error", markup=False)
-        else:
-            carry_out(order, self)
 
     def action_copy(self) -> None:
         """Copy what the focused pane is about, from its source and not from the screen."""

@@ -1,46 +1,44 @@
-"""The help of `?`: the focused pane in words, and the keys that work now, in groups and as wide as the screen."""
+"""The help of `?`, in a panel beside the screen: signs, keys by what a person wants to do, and the focused pane in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import zip_longest
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.cockpit.dialogs.dialogs import TextDialog
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line, wrap
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, wrap
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.key_bar import KeyHint, active_hints
+from tui.facts.doing import WORDS
+from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, LETTERS, REJECTED, WAITS, words
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "screens": (
-        "go.",
-        "screen.back",
-        "app.quit",
-        "app.palette",
-        "app.commands",
-        "home.new_run",
-        "home.report",
-        "home.compare",
-    ),
-    "panes": (
-        *("pane.", "agent.zoom", "latency.zoom", "latency.plot", "latency.value", "review.zoom"),
-        *("fleet.order", "home.order", "home.reload", "compare.budget"),
-    ),
-    "move and open": ("table.", "view.", "steps.", "code.unfold", "column.", "assembly."),
-    "find and jump (capital: back)": ("screen.find", "screen.next", "screen.match", "jump.", "home."),
-    "attempts and code": ("code.", "latency."),
+    "start": ("home.new_run", "home.resume", "home.demo", "home.example", "home.own_kernel", "new_run.start"),
+    "open": ("table.open", "table.mark", "home.report", "home.compare", "code.unfold", "steps."),
+    "go to": ("go.", "app.palette", "app.commands"),
+    "back": ("screen.back", "table.show_all", "view.end_find", "app.quit"),
+    "jump": ("jump.",),
+    "find": ("screen.find", "screen.next", "screen.match", "home.find", "home.next", "home.match"),
+    "look": ("pane.", "agent.", "latency.", "review.", "code.", "fleet.", "compare.", "assembly.", "home."),
     "decide": ("decide.", "review.skip"),
     "steer": ("screen.pause", "steer."),
     "replay": ("replay.",),
-    "form": ("new_run.",),
-    "copy and write": ("app.copy", "app.mouse", "attempt.", "report.write"),
-    "cockpit": ("app.",),
+    "fill in": ("new_run.",),
+    "take": ("app.copy", "attempt.", "report."),
+    "move": ("table.", "view.", "column."),
+    "app": ("app.",),
 }
-"""Starts of the names of keys, by the title of their group; the longest start counts."""
-GAP = 3
+"""Starts of the names of keys, by what a person wants to do; the longest start counts."""
+TITLE = 8
+"""Cells of the title before the keys of a group."""
+TERM = re.compile(r" *(\S(?:.{0,11}\S)?)(?: {2,})(\S.*)")
+"""A line of a help text that explains a term."""
+INDENT = 4
+"""Cells before the further lines of a term."""
 
 
 def group_of(name: str) -> str:
@@ -52,92 +50,111 @@ def group_of(name: str) -> str:
 
 
 class HelpDialog(TextDialog):
-    """Explains the focused pane of a screen."""
+    """Explains a screen and its focused pane."""
 
     def __init__(self, screen: Screen[Any]) -> None:
         focused = screen.focused
         super().__init__(f"help: {focused.id if focused is not None and focused.id else 'this screen'}", [])
+        self._is_session = isinstance(screen, SessionScreen)
         explained = screen.explained() if isinstance(screen, SessionScreen) else ""
-        text = "\n".join(filter(None, (_help_of(screen), explained))) or "Wavedeck."
-        self._text = text.rstrip("\n")
-        self._groups = _key_groups(screen)
+        self._text = "\n".join(filter(None, (_help_of(screen), explained)))
+        self._keys = _keys(screen)
 
     def lines(self, width: int) -> list[Line]:
-        """Return the text above the keys, or to their left if that is shorter."""
-        text = [line(row) for row in wrap(self._text, width)]
-        above = [*text, EMPTY, *in_columns(self._groups, width)]
-        room = width - max(map(cells, text)) - GAP
-        keys = in_columns(self._groups, room)
-        fits = max(map(cells, keys), default=0) <= room
-        return min(above, side_by_side([text, keys]), key=len) if fits else above
+        """Return signs, keys and text, in lines of less than `width` cells: a bar to scroll may take one."""
+        width -= 1
+        legend = [row for title, signs in LEGEND for row in _flow(title, signs, width)]
+        keys = [row for title, hints in self._keys.items() for row in _flow(title, hints, width)]
+        return [*(legend if self._is_session else ()), *keys, EMPTY, *explained_lines(self._text, width)]
 
 
-def _key_groups(screen: Screen[Any]) -> list[list[Line]]:
-    """Return the keys that work now: a title and a line a key for each group that has keys."""
+_STATES = {letter: word for letter, word, *_ in WORDS.values()}
+
+
+def _sign(sign: str, meaning: str, style: str = "bold") -> Line:
+    return Span(sign, style), Span(f" {meaning}")
+
+
+LEGEND: tuple[tuple[str, list[Line]], ...] = (
+    (
+        "now",
+        [_sign(letter, "timing" if letter == "t" else word) for letter, word in _STATES.items()],
+    ),
+    ("verdict", [_sign(letter, words(verdict)) for verdict, letter in LETTERS.items()]),
+    (
+        "mark",
+        [
+            _sign(WAITS, "waits for you"),
+            _sign(ACCEPTED, "accepted"),
+            _sign(REJECTED, "rejected"),
+            _sign(CONFIRMED, "confirmed by the exam"),
+            _sign(FINDING, "has findings"),
+        ],
+    ),
+    (
+        "colour",
+        [
+            _sign("green", "faster", "good"),
+            _sign("yellow", "waits for you", "warn"),
+            _sign("red", "wrong", "bad"),
+            _sign("blue", "runs", "busy"),
+        ],
+    ),
+)
+"""Signs of the screens of a session, by what they are about."""
+
+
+def _flow(title: str, phrases: Iterable[Line], width: int) -> list[Line]:
+    """Return phrases behind a title, in as many lines as they need."""
+    rows: list[Line] = []
+    for phrase in phrases:
+        if rows and cells((*rows[-1], *phrase)) + 2 <= width:
+            rows[-1] = (*rows[-1], Span("  "), *phrase)
+        else:
+            rows.append((Span(f"{'' if rows else title:<{TITLE}}", "head"), *phrase))
+    return rows
+
+
+def _keys(screen: Screen[Any]) -> dict[str, list[Line]]:
+    """Return the keys that work now, by group; two keys of one action are one entry."""
     panes = getattr(screen, "PANES", ())
-    keys: dict[str, dict[str, KeyHint]] = {title: {} for title in GROUPS}
+    groups: dict[str, dict[str, KeyHint]] = {title: {} for title in GROUPS}
     for hint in active_hints(screen, hidden=True):
         place = hint.name.removeprefix("pane.")
         if place != hint.name:
             hint = hint._replace(words=panes[int(place) - 1][1])
-        group = keys.setdefault(group_of(hint.name), {})
+        group = groups.setdefault(group_of(hint.name), {})
         both_ways = hint.action.replace("-", "")
         before = group.get(both_ways)
         if before is None:
             group[both_ways] = hint
         elif hint.key not in before.key:
-            words = before.words if hint.key == before.key.upper() else f"{before.words}, {hint.words}"
-            group[both_ways] = before._replace(key=f"{before.key} {hint.key}", words=words)
-    return [_block(title, list(group.values())) for title, group in keys.items() if group]
+            of_both = before.words if hint.key == before.key.upper() else f"{before.words}, {hint.words}"
+            group[both_ways] = before._replace(key=f"{before.key} {hint.key}", words=of_both)
+    return {
+        title: [(Span(hint.key, "key"), Span(f" {hint.words}")) for hint in group.values()]
+        for title, group in groups.items()
+        if group
+    }
 
 
-def _block(title: str, hints: Sequence[KeyHint]) -> list[Line]:
-    width = max(len(hint.key) for hint in hints)
-    return [
-        line(title, "head"),
-        *((Span(f" {hint.key:<{width}}  ", "key"), Span(hint.words)) for hint in hints),
-    ]
-
-
-def in_columns(blocks: Sequence[list[Line]], width: int) -> list[Line]:
-    """Return blocks of lines in as many columns as fit, in their order from the top to the bottom of each column."""
-    widths = [max(map(cells, block), default=0) for block in blocks]
-    for height in range(max(map(len, blocks), default=0), sum(len(block) + 1 for block in blocks)):
-        columns = _fill(blocks, height)
-        if sum(max(widths[number] for number in column) + GAP for column in columns) - GAP <= width:
-            return side_by_side([_stacked([blocks[number] for number in column]) for column in columns])
-    return [row for block in blocks for row in (*block, EMPTY)]
-
-
-def _fill(blocks: Sequence[list[Line]], height: int) -> list[list[int]]:
-    """Return the numbers of the blocks of each column."""
-    columns: list[list[int]] = []
-    used = 0
-    for number, block in enumerate(blocks):
-        if columns and used + 1 + len(block) <= height:
-            columns[-1].append(number)
-            used += 1 + len(block)
+def explained_lines(text: str, width: int) -> list[Line]:
+    """Return a help text in the width of the panel: its paragraphs, and its terms with their explanations."""
+    parts: list[tuple[str, str]] = []
+    for row in text.rstrip("\n").split("\n"):
+        term = TERM.fullmatch(row)
+        if term is not None and not row.startswith(" "):
+            parts.append((f"{term[1]}  ", term[2]))
+        elif not row.strip() or not parts or not parts[-1][1] or (parts[-1][0] and not row.startswith(" ")):
+            parts.append(("", row.strip()))
         else:
-            columns.append([number])
-            used = len(block)
-    return columns
-
-
-def _stacked(blocks: Sequence[list[Line]]) -> list[Line]:
-    return [row for block in blocks for row in (*block, EMPTY)][:-1]
-
-
-def side_by_side(columns: Sequence[Sequence[Line]]) -> list[Line]:
-    """Return columns of lines as lines."""
-    widths = [max(map(cells, column), default=0) + GAP for column in columns]
-    return [
-        tuple(
-            span
-            for place, (part, width) in enumerate(zip(row, widths, strict=True), start=1)
-            for span in (*part, Span(" " * (width - cells(part)) if place < len(row) else ""))
-        )
-        for row in zip_longest(*columns, fillvalue=EMPTY)
-    ]
+            parts[-1] = (parts[-1][0], f"{parts[-1][1]} {row.strip()}")
+    shown: list[Line] = []
+    for name, words_of_it in parts:
+        first, *further = wrap(clean(name + words_of_it), width - INDENT if name else width)
+        shown.append((Span(first[: len(name)], "bold"), Span(first[len(name) :])))
+        shown += [line(" " * INDENT * bool(name) + row) for row in further]
+    return shown
 
 
 def _help_of(screen: Screen[Any]) -> str:

@@ -8,6 +8,7 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, ReasonDialog, TextDialog
+from tui.cockpit.dialogs.finding import FoundDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.agent.assembly_view import AssemblyView
@@ -38,6 +39,7 @@ OWNERS: tuple[type[DOMNode], ...] = (
     ConfirmDialog,
     TextDialog,
     LinePrompt,
+    FoundDialog,
     LineView,
     LineTable,
     StepsView,

@@ -156,11 +156,15 @@ def at_home(
     node: NodeFacts = NODE,
     mark: Callable[[], object] = tuple,
     load: Callable[[str], Story] | None = None,
+    **options: Any,
 ) -> Cockpit:
-    """Return a cockpit on its list of sessions, which it reads again when `mark` changes; `load` reads one of them."""
+    """Return a cockpit on its list of sessions, which it reads again when `mark` changes; `load` reads one of them.
+
+    `options` are further doors.
+    """
     doors = Doors(
         sessions, load or _no_story, lambda _: False, _no_live, _no_mark, list_mark=mark,
-        read_node=lambda: node,
+        read_node=lambda: node, **options,
     )  # fmt: skip
     app = Cockpit(home, doors=doors)
     app.theme = "wavedeck"

@@ -27,10 +27,12 @@ from sessions.events import (
     checked,
 )
 from sessions.store.reconcile import record_at_rest
+from tests.support.cockpit.cockpits import RecordingDecider
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tui.actions.catalogue import ACTIONS
 from tui.actions.line import LineSubject, parse
+from tui.cockpit.desk.desk import Commander
 from tui.cockpit.screens.acting import ActingScreen
 
 TOKEN = "secret"
@@ -107,11 +109,13 @@ def test_refusal_has_the_same_words_on_every_surface(
 
 def grey(name: str, state: SessionState) -> str:
     """Return what the key of the action says about the only attempt."""
+    desk = SimpleNamespace(feed=SimpleNamespace(state=state, replay=None), readonly=False)
+    desk.commander = Commander(desk, RecordingDecider())  # type: ignore[arg-type]
     screen = SimpleNamespace(
         steered_instance=state.instances[INSTANCE],
         steered_attempt=state.attempt(ATTEMPT),
-        feed=SimpleNamespace(state=state, replay=None),
-        _can_act=True,
+        feed=desk.feed,
+        desk=desk,
     )
     return ActingScreen.why_not(screen, name)  # type: ignore[arg-type]
 

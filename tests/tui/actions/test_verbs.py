@@ -72,14 +72,14 @@ def test_gpu_of_the_session_can_be_lent() -> None:
     log = EventLog()
     log.open(devices=("0", "1"))
     assert parse("gpu 1 lend", LineSubject(), fold(log.events)) == Order("gpu", gpu="1", text="lend")
-    assert completions("gpu 1 r", fold(log.events)) == ["return"]
+    assert [*completions("gpu 1 r", fold(log.events))] == ["return"]
 
 
 def test_completions_follow_the_verb() -> None:
-    assert completions("pa", STATE) == ["pause"]
-    assert completions("retire ", STATE) == [*STATE.instances]
-    assert completions("pause soft", STATE) == ["softmax#1", "softmax#2"]
-    assert completions("accept softmax#1/", STATE) == ["softmax#1/1", "softmax#1/2", "softmax#1/3"]
+    assert [*completions("pa", STATE)] == ["pause"]
+    assert [*completions("retire ", STATE)] == [*STATE.instances]
+    assert [*completions("pause soft", STATE)] == ["softmax#1", "softmax#2"]
+    assert [*completions("accept softmax#1/", STATE)] == ["softmax#1/1", "softmax#1/2", "softmax#1/3"]
 
 
 def test_page_of_the_cockpit_documents_every_action_of_the_line() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets._toast import Toast
 
-from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, on_fleet, on_home, until
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, live, on_fleet, on_home, until
 from tests.support.cockpit.pictures import screen_text
 from tests.support.sessions import fleets
 from tests.support.sessions.journals import running
@@ -13,7 +14,6 @@ from tests.tui.screens.test_home import INFOS
 from tests.tui.screens.test_latency import eight_gpus
 from tui.cockpit import explaining
 from tui.cockpit.app import Cockpit
-from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.explaining import HelpDialog
 from tui.cockpit.keymap import key_names
 from tui.cockpit.screens.agent.agent import AgentScreen
@@ -112,7 +112,7 @@ async def test_palette_of_home_has_sessions_and_a_new_run() -> None:
 
 
 def test_every_key_of_a_screen_has_a_group_in_the_help() -> None:
-    in_windows = ("choice.", "confirm.", "dialog.", "prompt.", "reason.")
+    in_windows = ("choice.", "found.", "confirm.", "dialog.", "prompt.", "reason.")
     assert [
         name
         for name in key_names(Cockpit)
@@ -142,25 +142,26 @@ async def test_home_and_form_have_a_help() -> None:
         assert isinstance(app.screen, HomeScreen)
 
 
-async def test_help_has_groups_and_is_as_wide_as_the_screen() -> None:
+async def test_help_is_beside_the_screen_and_has_signs_then_all_keys_at_the_first_glance() -> None:
     async with on_fleet(running(), size=NARROW) as (pilot, app):
-        for size, columns in ((NARROW, 2), (USUAL, 4), (WIDE, 3)):
+        for size in (NARROW, USUAL, WIDE):
             await pilot.resize_terminal(*size)
             await pilot.press("question_mark")
             await until(
                 pilot,
-                lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
+                lambda: isinstance(app.screen, HelpDialog) and bool(app.screen.query_one("LineView").lines),
                 "help",
             )
             view = app.screen.query_one("LineView")
-            assert view.region.width == size[0]
-            assert max(map(len, view.text.split("\n"))) <= size[0]
-            for title in explaining.GROUPS:
-                assert (title in view.text) is (
-                    title not in ("replay", "form", "attempts and code", "decide")
-                )
-            titles = next(row for row in view.text.split("\n") if "screens " in row)
-            assert sum(title in titles for title in explaining.GROUPS) >= columns
+            assert view.region.x >= 20, "the screen is still there"
+            assert app.screen.query_one("#dialog").region.right == size[0]
+            rows = view.text.split("\n")
+            assert max(map(len, rows)) < view.region.width
+            assert "g generate" in "".join(rows[:2])
+            assert "C correct" in "".join(rows[:3])
+            assert "q leave" in "".join(rows[: size[1]])
+            titles = {row.partition(" ")[0] for row in rows[: size[1]]}
+            assert titles >= {"open", "back", "jump", "find", "look", "steer", "take", "move"}
             await pilot.press("escape")
 
 
@@ -170,3 +171,16 @@ async def test_line_goes_to_an_attempt_by_its_number_in_the_instance_under_the_c
         await pilot.press("colon", *"attempt", "space", "2", "enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the attempt opens")
         assert app.screen.attempt.attempt == "softmax#1/2"
+
+
+async def test_two_messages_cover_no_table_where_lines_are_few() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=NARROW, notifications=True) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        for message in ("an old message", "short", "one that is much longer", "w " * 50):
+            app.notify(message, title="not possible", timeout=60)
+            await until(pilot, lambda: f"not possible: {message[:10]}" in screen_text(app), message)  # noqa: B023
+            toasts = [toast for toast in app.screen.query(Toast) if toast.region.height]
+            assert not any(toast.region.overlaps(app.screen.tasks.region) for toast in toasts)
+            assert sum(toast.region.height for toast in toasts) <= 2
+            assert all(toast.region.width == NARROW[0] for toast in toasts)

@@ -143,6 +143,6 @@ async def test_fork_shows_its_session_only_after_the_line_has_closed(
         await pilot.press("t")
         assert isinstance(app.screen, LinePrompt)
         assert app.screen.query_one(Input).value == "hint"
-        await pilot.press("escape")
+        await pilot.press("escape", "escape")
         await until(pilot, lambda: app.feed is not None and app.feed.live is not None, "the live session")
         assert resumed == [stored.FIRST]

@@ -18,7 +18,8 @@ from tests.support.command_line import Shell, one_line, scripted_judge, start
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions.story import lose
 from tests.support.waiting import wait_until
-from tui.cockpit.screens.home.home_view import about_line, session_row
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.home.home_view import preview_lines, session_row
 from tui.diagnostics import ExitCode
 from tui.doctor import examination
 from tui.doctor.doctor_findings import State
@@ -161,7 +162,9 @@ def test_cockpit_lists_a_damaged_session_with_what_to_do(home: Home) -> None:
     damaged, whole = sorted(SessionList(home).read(), key=lambda info: info.name)
     assert session_row(damaged).cells[-1].text == "damaged"
     assert session_row(whole).cells[-1].text == "stopped"
-    assert "wavedeck doctor --repair" in "".join(span.text for span in about_line(damaged))
+    assert "wavedeck doctor --repair" in " ".join(
+        map(plain, preview_lines(damaged, None, now=0.0, width=200, height=9))
+    )
 
 
 @pytest.mark.parametrize("command", [(), ("status",), ("sessions",), ("report", "--best")])

@@ -158,7 +158,8 @@ async def test_files_are_written_and_named(
         assert max(map(len, sentences)) <= NARROW[0], "as wide as the screen"
         for number in (1, 2):
             await pilot.press("O")
-            await until(pilot, lambda: len(app.screen.query(Toast)) == number, "the note")  # noqa: B023
+            await until(pilot, lambda: len(files_in(tmp_path)) == 3 * number, "three files")  # noqa: B023
+            await until(pilot, lambda: len(app.screen.query(Toast)) > 0, "the note")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")
     endings = ("csv", "html", "md")

@@ -9,6 +9,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
+from engine.errors import UsageProblem
+from engine.plan.request import RunPlan
+from engine.plan.settings import RECORDED
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from sessions.state.speed import Speed
@@ -17,10 +20,12 @@ from tests.support.cockpit.pictures import picture
 from tests.support.sessions.journals import SESSION, running, write_live
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk import messages
-from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.dialogs.dialogs import ConfirmDialog, TextDialog
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.home.session_table import SessionTable
+from tui.cockpit.screens.new_run.new_run import NewRunScreen
+from tui.cockpit.widgets.line_view import LineView
 from tui.facts.node_facts import Gpu, NodeFacts, gpu_words
 
 
@@ -93,7 +98,7 @@ async def test_picture_of_home(size: tuple[int, int], snapshot: SnapshotAssertio
         assert picture(app) == snapshot
 
 
-async def test_empty_home_shows_three_ways_to_start(snapshot: SnapshotAssertion) -> None:
+async def test_empty_home_shows_what_is_here(snapshot: SnapshotAssertion) -> None:
     async with on_home(list, node=NodeFacts(version="0.1.0", triton="3.7.1"), size=NARROW) as (_, app):
         assert picture(app) == snapshot
 
@@ -106,7 +111,7 @@ async def test_filter_narrows_as_one_types_and_order_and_cursor_skip_section_lin
         prompt = app.screen
         prompt.query_one(Input).value = "state:crashed"
         await pilot.pause()
-        assert [row.key for row in table.rows] == ["# Finished", INFOS[5].name]
+        assert [row.key for row in table.rows] == ["# Not finished", INFOS[5].name]
         assert "1 of 6 sessions" in str(prompt.query_one("#about").render())
         prompt.query_one(Input).value = "stat:crashed"
         await pilot.pause()
@@ -119,6 +124,10 @@ async def test_filter_narrows_as_one_types_and_order_and_cursor_skip_section_lin
         assert len(names(app)) == len(INFOS)
         await pilot.press("g")
         assert table.cursor_key == INFOS[0].name
+        await pilot.press("j", "j")
+        assert table.cursor_key == INFOS[4].name, (
+            "sessions that are not finished come before the finished ones"
+        )
         await pilot.press("j", "j")
         assert table.cursor_key == INFOS[2].name
         await pilot.press("o")
@@ -141,15 +150,66 @@ async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch
 
         monkeypatch.setattr(HomeScreen, "post_message", posted)
         await pilot.press("R", "space", "j", "space", "R")
-        assert reports == [(INFOS[0].name,), (INFOS[0].name, INFOS[2].name)]
+        assert reports == [(INFOS[0].name,), (INFOS[0].name, INFOS[4].name)]
 
 
-async def test_sessions_that_can_go_on_say_how() -> None:
-    async with on_home(lambda: INFOS, size=NARROW) as (pilot, app):
-        await pilot.press("G")
-        await pilot.pause()
-        about = app.screen.query_one("#about").text
-        assert about.startswith(f"wavedeck resume {INFOS[5].name}  crashed")
+def preview(app: Cockpit) -> str:
+    return app.screen.query_one("#preview", LineView).text
+
+
+async def test_preview_has_winners_and_what_goes_on_with_the_session() -> None:
+    async with on_home(lambda: INFOS, size=USUAL) as (pilot, app):
+        assert "softmax   1.84x [1.79, 1.88]" in preview(app)
+        assert "rms_norm  not solved" in preview(app)
+        assert preview(app).startswith(f"paged-attn tuning\n{SESSION}\nrunning")
+        await pilot.press("j")
+        assert "and 1" in preview(app), "184 tasks do not fit"
+        await pilot.resize_terminal(*NARROW)
+        await pilot.press("j", "j")
+        assert preview(app).startswith(f"{INFOS[5].name}\ncrashed")
+
+
+async def test_preview_has_size_and_last_error_of_the_journal(home: Home) -> None:
+    write_live(home, running())
+    app = Cockpit(home)
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: "on the disk" in picture(app), "the size")
+        assert "Last error: softmax#2/1 call error" in preview(app)
+
+
+async def test_r_resumes_a_session_that_is_not_finished_after_a_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resumed: list[str] = []
+    opened: list[str] = []
+    monkeypatch.setattr(Cockpit, "open_session", lambda _, session: opened.append(session))
+    async with on_home(lambda: INFOS, resume=resumed.append) as (pilot, app):
+        await pilot.press("r")
+        assert isinstance(app.screen, HomeScreen), "it runs"
+        app.screen.table.select(INFOS[4].name)
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+        assert "$0.31" in picture(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: opened == [INFOS[4].name], "the session")
+        assert resumed == [INFOS[4].name]
+
+
+async def test_d_starts_the_demo_and_f_asks_for_the_file_of_a_kernel() -> None:
+    plans: list[RunPlan] = []
+
+    def refuse(plan: RunPlan) -> str:
+        plans.append(plan)
+        raise UsageProblem("the disk is full")
+
+    async with on_home(list, start=refuse) as (pilot, app):
+        await pilot.press("d")
+        await until(pilot, lambda: bool(app._notifications), "why it did not start")
+        assert [note.message for note in app._notifications] == ["the disk is full"]
+        assert [plan.model for plan in plans] == [RECORDED]
+        await pilot.press("f", *"rms.py")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen), "the form")
+        assert app.screen.values == {"file": "rms.py"}
 
 
 async def test_list_is_read_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +255,7 @@ async def test_enter_opens_the_live_session(home: Home) -> None:
 async def test_empty_home_opens_the_example_with_its_measured_times(home: Home) -> None:
     app = Cockpit(home)
     async with app.run_test(size=USUAL) as pilot:
-        await until(pilot, lambda: "ran on an H200" in picture(app), "the ways to start")
+        await until(pilot, lambda: "a run on an H200" in picture(app), "what is here")
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         await until(pilot, lambda: app.feed is not None and app.feed.replay.playing, "it plays")

@@ -29,6 +29,7 @@ from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.choosing import ChoiceDialog
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.new_run import new_run
 from tui.cockpit.screens.new_run.new_run import NewRunScreen, RunDoors
 from tui.cockpit.viewer import ExitNote
 from tui.facts.node_facts import NodeFacts
@@ -274,6 +275,43 @@ async def test_refused_start_stands_at_its_field(home: Home) -> None:
         await pilot.press("ctrl+r")
         await until(pilot, lambda: bool(screen.outlook.checked and screen.outlook.checked.errors), "refusal")
         assert list(screen.outlook.checked.errors) == ["devices"]
+
+
+async def test_each_choice_of_review_and_method_says_what_it_means(home: Home) -> None:
+    async with on_form(home, size=NARROW) as (pilot, app, screen):
+        for field, chosen in (("review", "auto: the run goes on"), ("method", "geak: write, judge, reflect")):
+            screen.table.select(field)
+            await until(pilot, lambda: chosen in screen.query_one("#about").text, field)  # noqa: B023
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the choices")
+            for row in app.screen.table.rows:
+                assert len(row.cells[1].text) > 20
+                assert row.cells[1].text in picture(app), "whole at 80 columns"
+            await pilot.press("escape")
+
+
+async def test_messages_vanish_when_their_cause_is_corrected(home: Home) -> None:
+    async with on_form(home) as (pilot, app, screen):
+        screen.table.select("instances")
+        await pilot.press("enter", "0", "enter")
+        await until(pilot, lambda: "instances" in errors_of(screen), "the error")
+        await pilot.press("ctrl+r")
+        assert [note.message for note in app._notifications] == ["not started: the values in red are wrong"]
+        await pilot.press("enter", "backspace", "2", "enter")
+        assert not app._notifications
+        await until(pilot, lambda: not errors_of(screen), "no error")
+
+
+async def test_a_model_that_did_not_answer_is_asked_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(new_run, "ASK_S", 0.01)
+    answers = iter(["no connection", "no connection", ""])
+    async with on_form(home) as (pilot, _, screen):
+        screen._doors = replace(screen._doors, unreachable=lambda *_: next(answers, ""))
+        screen._set("model", "openai:qwen3@http://localhost:1")
+        await until(pilot, lambda: "no connection" in str(screen.outlook.reached), "the reason")
+        await until(pilot, lambda: list(screen.outlook.reached.values()) == [""], "the answer")
 
 
 @pytest.mark.judge

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 from sessions import Home
 from tests.support.sessions.journals import finished, write_live
 from tests.tui.terminal.terminals import Terminal, terminal
@@ -48,3 +50,15 @@ def test_screen_is_painted_once_when_it_opens(home: Home) -> None:
             screen.until(lambda seen: title in seen[before:], f"the screen of {key}")  # noqa: B023
             rests(screen)
             assert screen.received[before:].count(b"Review") == 1, "the line with the names of the screens"
+
+
+def test_keys_that_come_in_one_burst_act_in_their_order(home: Home) -> None:
+    """SSH sends together what was typed within a moment."""
+    with terminal(RUN.format(home=str(home.root)), size=(80, 24)) as screen:
+        screen.until(lambda seen: b"No session yet" in seen, "an empty Home")
+        rests(screen)
+        screen.press("cG\rr\x7fa\ry")  # the form, its last field, `a`, and a copy of the command
+        copied = base64.b64encode(b"wavedeck run --title a")
+        screen.until(lambda seen: b"]52;c;" + copied + b"\x07" in seen, "the command with the title `a`")
+        screen.press(":r\x7fquit\r")
+        assert screen.ends() == 0

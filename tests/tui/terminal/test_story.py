@@ -23,7 +23,7 @@ def test_from_the_form_to_the_replay(home: Home) -> None:
     stored.vector_add_recording(home, "mine", instances=2)
     with tmux((120, 40)) as pane:
         pane.run("wavedeck")
-        pane.wait_for("Three ways to start")
+        pane.wait_for("No session yet")
         fill_the_form(pane)
         session = start(home, pane)
         pause_hint_and_go(pane)
@@ -57,12 +57,12 @@ def test_from_the_form_to_the_replay(home: Home) -> None:
 def test_suspended_cockpit_leaves_the_shell_and_comes_back(home: Home) -> None:
     with tmux((80, 24)) as pane:
         pane.run(f'"{sys.executable}" -m tui')
-        pane.wait_for("Three ways to start")
+        pane.wait_for("No session yet")
         pane.press("C-z")
-        pane.wait_until(lambda text: PROMPT in text and "Three ways to start" not in text, "the shell")
+        pane.wait_until(lambda text: PROMPT in text and "No session yet" not in text, "the shell")
         pane.type("fg")
         pane.press("Enter")
-        pane.wait_for("Three ways to start", "new run")
+        pane.wait_for("No session yet", "new run")
 
 
 def fill_the_form(pane: Tmux) -> None:

@@ -26,6 +26,7 @@ from tui.actions.catalogue import Action, Group, Takes, done_words
 from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.desk.messages import (
+    FindWords,
     GoToAttempt,
     LeaveSession,
     OpenFleet,
@@ -46,6 +47,8 @@ ASKING = ("edit", "retire", "stop")
 ELSEWHERE = (
     "the example is from another machine, so nothing new is judged in it; c at Home starts a session here"
 )
+READ_ONLY = "this view is for reading only"
+PAST = "in a replay this is possible at its end only: $ goes there"
 LOOK_S = 0.1
 """Between two looks whether a dialog is open."""
 
@@ -161,6 +164,15 @@ class Commander:
         """False in a view for reading, and in the past of a replay."""
         feed = self._host.feed
         return not self._host.readonly and feed is not None and (feed.replay is None or feed.replay.at_end)
+
+    def why_not(self, order: Order | None) -> str:
+        """Return why an order cannot be given now; empty if it can. `None`: there is nothing to give it about."""
+        feed = self._host.feed
+        if feed is None or not self.can_act:
+            return READ_ONLY if self._host.readonly or feed is None or feed.replay is None else PAST
+        if order is None:
+            return "there is nothing here yet"
+        return elsewhere_words(feed, order.action) or order.refusal(feed.state)
 
     def ask_and_decide(self, attempt: AttemptState, *, accepted: bool, decided: Callable[[], None]) -> None:
         """Ask for a reason, then decide, unless another person decided first; calls `decided` before it decides."""
@@ -355,10 +367,6 @@ def carry_out(order: Order, desk: Desk) -> None:
         desk.action_explain()
     elif order.name == "quit":
         desk.leave()
-    elif not desk.commander.can_act:
-        desk.refuse(order.name, "this view is for reading only")
-    elif desk.feed is not None and (words := elsewhere_words(desk.feed, order.action)):
-        desk.refuse(order.name, words)
     else:
         desk.commander.carry_out(order)
 
@@ -370,6 +378,8 @@ def destination(order: Order) -> Message | None:
             return OpenLatency(order.attempt)
         case "attempt":
             return GoToAttempt(order.text)
+        case "find":
+            return FindWords(order.text)
         case "show":
             key, _, number = order.text.rpartition("/")  # the task's suite ends in a slash too
             is_attempt = "#" in key and number.isdecimal()

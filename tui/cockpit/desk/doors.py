@@ -19,10 +19,17 @@ if TYPE_CHECKING:
     from engine.plan.request import RunPlan
     from engine.process.launch import EngineStart
     from sessions.catalog import SessionInfo, SessionList
+    from tui.cockpit.data.previews import Details
 
 
 def _no_beginning(session: str) -> None:
     """A session from memory needs none."""
+
+
+def _no_details(_session: str) -> Details:
+    from tui.cockpit.data.previews import Details
+
+    return Details()
 
 
 def _no_start(run: RunPlan) -> str:
@@ -49,6 +56,10 @@ class Doors:
     """Reads GPUs and versions; runs in a thread."""
     start: Callable[[RunPlan], str] = _no_start
     """Starts the engine of a run and returns the session's name; runs in a thread."""
+    resume: Callable[[str], None] = _no_beginning
+    """Starts an engine that goes on with a session; runs in a thread."""
+    read_details: Callable[[str], Details] = _no_details
+    """Reads what Home shows of a session beside its line; runs in a thread."""
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
 
@@ -80,6 +91,16 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
 
         return started(run, home)
 
+    def resume(session: str) -> None:
+        from engine.process.launch import resume as resumed
+
+        resumed(home, session)
+
+    def read_details(session: str) -> Details:
+        from tui.cockpit.data.previews import read_details as read
+
+        return read(home, session)
+
     def open_live(session: str) -> EventSource:
         begun = engine if engine is not None and engine.session == session else None
         return LiveTail(home, session, engine=begun)
@@ -94,4 +115,6 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
         list_mark=lambda: sessions().mark(),
         read_node=lambda: read_node(environment_with_keys()),
         start=start,
+        resume=resume,
+        read_details=read_details,
     )

@@ -59,6 +59,13 @@ class OpenComparison(Message):
     second: str
 
 
+@dataclass
+class FindWords(Message):
+    """Find words in the reasoning and the replies of all attempts of the open session."""
+
+    words: str
+
+
 class OpenFleet(Message):
     """Go back to the Fleet screen of the open session."""
 
@@ -67,5 +74,8 @@ class LeaveSession(Message):
     """Close the session and go Home."""
 
 
+@dataclass
 class NewRun(Message):
-    """Open the form of a new run."""
+    """Open the form of a new run, perhaps in a field."""
+
+    field: str = ""

@@ -20,11 +20,16 @@ from textual.message import Message
 from textual.messages import Update
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets._toast import ToastRack
+
+from tui.cockpit.draw.lines import wrap
 
 ROUNDS = 3
 """How often a `KeyPassed` follows a key: a key's action may post a message, and the message's handler another."""
 LATE_S = 0.5
 """A key waits no longer for the one before: the `KeyPassed` of a widget that is gone never arrives."""
+TOAST_EDGES = 3
+"""Cells of a toast beside its text."""
 T = TypeVar("T")
 if TYPE_CHECKING:
     Base = Screen[Any]
@@ -98,6 +103,20 @@ class LayeredApp(App[T]):
     async def _pass_late(self, number: int) -> None:
         if number == self._number and self._rounds:
             await self._pass_next()
+
+    def make_room(self, lines: int, message: str) -> None:
+        """Take the oldest toasts away until the message fits into so many lines with the rest."""
+        width = self.size.width - TOAST_EDGES
+        toasts = list(self._notifications)
+        while (
+            toasts
+            and sum(len(wrap(toast.message, width)) for toast in toasts) + len(wrap(message, width)) > lines
+        ):
+            oldest = toasts.pop(0)
+            self.screen.query(
+                f"#{ToastRack._toast_id(oldest)}"
+            ).remove()  # else an empty line stays in its place
+            self._unnotify(oldest)
 
     @property
     def _background_screens(self) -> list[Screen[object]]:

@@ -16,7 +16,6 @@ from suites import SuiteError, load_task
 from tui.actions.catalogue import ACTIONS
 from tui.actions.line import INSTANCES, LineSubject, Order
 from tui.actions.reproducers import reproducer
-from tui.cockpit.desk.desk import elsewhere_words
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.desk.writing import write_export
 from tui.cockpit.screens.base import PLAYING, SessionScreen
@@ -26,8 +25,6 @@ STEERED = ("hint", "measure", "edit", "profile")
 DECISIONS = ("accept", "reject", "undo")
 HIDDEN = ("profile",)
 """Actions that the key bar does not name."""
-READ_ONLY = "this view is for reading only"
-PAST = "in a replay this is possible at its end only: $ goes there"
 
 
 def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
@@ -107,17 +104,13 @@ class ActingScreen(SessionScreen):
     def why_not(self, name: str) -> str:
         """Return why the action cannot be given about the instance and the attempt of the keys; empty if it can."""
         instance, attempt = self.steered_instance, self.steered_attempt
-        if not self._can_act:
-            return READ_ONLY if self.desk.readonly or self.feed.replay is None else PAST
-        if words := elsewhere_words(self.feed, ACTIONS[name]):
-            return words
         if name == "pause" and instance is not None and self.feed.state.is_on_hold(instance.key):
             name = "unpause"
         if ACTIONS[name].takes in INSTANCES:
             order = Order(name, (instance.key,)) if instance is not None else None
         else:
             order = Order(name, attempt=attempt.attempt) if attempt is not None else None
-        return order.refusal(self.feed.state) if order is not None else "there is nothing here yet"
+        return self.desk.commander.why_not(order)
 
     def action_refuse(self, name: str) -> None:
         self.desk.refuse(f"{name}: not possible", self.why_not(name))

@@ -62,10 +62,6 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         (0, "-narrow"),
         (WIDE, "-wide"),
     ]
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
-        (0, "-short"),
-        (TALL, "-tall"),
-    ]
     NAME: ClassVar[str]
     """Its name in `PLACES`."""
     PERIOD_S = 0.25
@@ -392,7 +388,8 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             if words:
                 self.go_to_attempt(words)
 
-        self.app.push_screen(LinePrompt("#", about=f"{of} name like softmax#1/2"), answered)
+        prompt = LinePrompt("#", changed=lambda _: f"{of} name like softmax#1/2")
+        self.app.push_screen(prompt, answered)
 
     def go_to_attempt(self, words: str) -> None:
         """Open an attempt, in a replay at its beginning.

@@ -30,6 +30,7 @@ class LineView(ScrollView, Styled, can_focus=True):
         Binding("G,end", "scroll_end", "end", show=False, id="view.end"),
         Binding("h", "scroll_left", "left", show=False, id="view.left"),
         Binding("l", "scroll_right", "right", show=False, id="view.right"),
+        Binding("escape", "end_find", "end search", id="view.end_find", key_display="esc"),
     ]
 
     class Resized(Message):
@@ -125,12 +126,20 @@ class LineView(ScrollView, Styled, can_focus=True):
         self._match = self.scroll_offset.y - 1
         self._strips.clear()
         self.refresh()
+        self.screen.refresh_bindings()
         if not text:
             return ""
         lines = self._matching_lines()
         if lines:
             self.go_to_match(1)
         return f"in {counted(len(lines), 'line')}"
+
+    def action_end_find(self) -> None:
+        self.find("")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Escape ends a search before it leaves the screen."""
+        return bool(self._sought) if action == "end_find" else super().check_action(action, parameters)
 
     def go_to_match(self, direction: int) -> bool:
         """Go to the next line with the text that was found, or to the one before; `False` if there is none."""

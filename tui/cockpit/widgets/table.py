@@ -56,6 +56,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         Binding("pageup", "page(-1)", "page up", show=False, id="table.page_up"),
         Binding("enter", "open", "open", id="table.open"),
         Binding("space", "mark", "mark", id="table.mark"),
+        Binding("escape", "end_find", "show all", id="table.show_all", key_display="esc"),
     ]
 
     class Opened(TableMessage):
@@ -191,8 +192,12 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.filtered = text.strip()
         self._show_admitted()
         self.refresh()
+        self.screen.refresh_bindings()
         shown = sum(not row.between for row in self.rows)
         return f"{shown} of {counted(len(self._all_rows), self.NOUN)}" if text else ""
+
+    def action_end_find(self) -> None:
+        self.find("")
 
     def go_to_match(self, direction: int) -> bool:
         """Move to the next row, all of which match; `False` at the end."""
@@ -402,7 +407,9 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.screen.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Marks only where rows can be marked."""
+        """Marks only where rows can be marked; escape ends a filter before it leaves the screen."""
+        if action == "end_find":
+            return bool(self.filtered)
         return self.MARKS if action == "mark" else super().check_action(action, parameters)
 
     def on_click(self, event: events.Click) -> None:

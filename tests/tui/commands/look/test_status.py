@@ -20,7 +20,7 @@ from tests.support.sessions import journals
 from tests.support.sessions import stored_sessions as stored
 from tests.test_imports import loaded_by
 from tui.cockpit.draw.lines import plain
-from tui.cockpit.screens.home.home_view import about_line, waits_cell
+from tui.cockpit.screens.home.home_view import preview_lines, waits_cell
 from tui.diagnostics import ExitCode
 from tui.print import follow
 
@@ -86,7 +86,9 @@ def test_status_and_home_say_what_a_session_prepares(shell: Shell, home: Home) -
         [info] = running_infos(home)
         assert waits_cell(info).text == "preparing"
         words = "judging the baseline of softmax: compile, 0:12"
-        assert words in plain(about_line(info, info.preparing[0].since + 12.0))
+        assert words in "\n".join(
+            map(plain, preview_lines(info, None, now=info.preparing[0].since + 12.0, width=200, height=9))
+        )
 
 
 async def test_follower_says_once_that_a_session_is_being_put_away(

@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from harness.wire.device import is_cpu
+from harness.wire.limits import memory_words
 from sessions.state.speed import fastest_first
-from tui.cockpit.draw.lines import Line, Span, cells, clean, line
+from sessions.state.state import known_sum
+from tui.cockpit.draw.grid import paragraph, spaced, table_lines
+from tui.cockpit.draw.lines import Line, Span, cells, clean, line, wrap_phrases
 from tui.facts import vocabulary
 from tui.facts.doing import preparing
 from tui.facts.node_facts import NodeFacts, node_words
 from tui.facts.session_fields import fastest
-from tui.facts.settings_words import method_words, task_words
-from tui.facts.tables import Cell, Column, Number, Row
-from tui.facts.vocabulary import UNKNOWN, next_command
+from tui.facts.settings_words import method_words
+from tui.facts.tables import Cell, Column, Number, Row, Table, row
+from tui.facts.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
+    from tui.cockpit.data.previews import Details
 
 COLUMNS = (
-    Column("session", 26, 40),
-    Column("method", 4, 60, drop=6, inner_cut=True),
-    Column("model", 8, 28, drop=7),
-    Number("solved", 6, 7),
-    Number("confirmed", 9, 9, drop=3, if_known=True),
-    Number("attempts", 8, 8, drop=2),
-    Column("best, 95 %", most=24, keep=True),
-    Column("of task", 8, 24, drop=1, if_known=True),
-    Number("cost", most=18, drop=4),
-    Number("time", most=9, drop=5),
+    Column("session", 16, 19),
+    Column("task", 8, 12),
+    Column("model", 10, 28, drop=2, inner_cut=True),
+    Number("solved", 6, 7, drop=3),
+    Number("confirmed", 9, 9, drop=5, if_known=True),
+    Number("attempts", 8, 8, drop=4),
+    Column("best, 95 %", most=18, keep=True),
+    Number("cost", most=18, drop=6),
+    Number("time", most=9, drop=7),
+    Column("method", 4, 60, drop=8, inner_cut=True),
     Column("state", most=14, keep=True),
 )
+NAME = re.compile(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)\d\d-.+-([0-9a-z]{4})(~\d+)?")
+"""The name of a session: date, time, method, and letters that make it unique."""
+SECTIONS = {"running": "Running", "finished": "Finished"}
+"""Titles of the list by state; any other state is `NOT_FINISHED`."""
+NOT_FINISHED = "Not finished"
+STARTS = {
+    "d": ("the demo", "three kernels, recorded replies, a live judge; it waits for you once"),
+    "e": ("a run on an H200", "faster kernels with times, a cheat caught, a rejection"),
+    "f": ("your own kernel", "type the name of its file, and it goes"),
+}
+"""Keys of Home for a person without a session, each with a name and words."""
 ORDERS = ("newest", "best speedup", "cost", "waits first")
 
 
@@ -49,22 +65,33 @@ def ordered(infos: Iterable[SessionInfo], order: str) -> list[SessionInfo]:
 
 def session_row(info: SessionInfo) -> Row:
     """Return one session in one line."""
+    first, *further = [*(task.rpartition("/")[2] for task in info.settings.tasks), ""]
     return Row(
         info.name,
         (
-            Cell(clean(info.title) or info.name),
-            Cell(clean(method_words(info.settings.method, info.settings.options)) or UNKNOWN, "dim"),
+            Cell(clean(info.title) or NAME.sub(r"\1-\2 \3:\4 \5", info.name)),
+            Cell(clean(first + (f" +{len(further) - 1}" if len(further) > 1 else "")) or UNKNOWN),
             Cell(clean(info.settings.model) or UNKNOWN, "dim"),
             Cell(f"{len(info.solved)}/{len(info.settings.tasks)}" if info.settings.tasks else UNKNOWN),
             Cell(UNKNOWN if info.confirmed is None else str(len(info.confirmed)), "dim"),
             Cell(f"{info.attempts:,}"),
             best_cell(info),
-            Cell(clean(fastest([info])[0].rpartition("/")[2]) or UNKNOWN),
             Cell(cost_words(info), "dim"),
             Cell("-" if info.worked_s is None else vocabulary.clock(info.worked_s), "dim"),
+            Cell(clean(method_words(info.settings.method, info.settings.options)) or UNKNOWN, "dim"),
             waits_cell(info),
         ),
     )
+
+
+def section_of(info: SessionInfo) -> str:
+    """Return the title above the session in the list."""
+    return SECTIONS.get(info.state.value, NOT_FINISHED)
+
+
+def can_resume(info: SessionInfo) -> bool:
+    """True if an engine can go on with the session, or bring it to the store."""
+    return info.state.value in ("stopped", "crashed", "not stored")
 
 
 def best_cell(info: SessionInfo) -> Cell:
@@ -101,19 +128,82 @@ def waits_cell(info: SessionInfo) -> Cell:
     return Cell("preparing" if info.preparing and not info.attempts else "running", "busy")
 
 
-def about_line(info: SessionInfo, now: float = 0.0) -> Line:
-    """Return the session under the cursor in words: the command that goes on with it, what it prepares, its tasks."""
-    state = info.state.value
+def preview_lines(
+    info: SessionInfo, details: Details | None, *, now: float, width: int, height: int
+) -> list[Line]:
+    """Return the session under the cursor in at most `height` lines: state, what it prepares, winners, last error, size.
+
+    `details` is `None` before they are read.
+    """
     if info.problem:
-        return (Span("damaged  ", "bad"), *line(clean(info.problem)))
-    command = next_command(info.name, running=state == "running", finished=state == "finished")
-    words = f"{state}, started {vocabulary.moment(info.started)} UTC, {task_words(info.settings.tasks)}"
-    prepared = "; ".join(preparing(info.preparing, now))
-    return (
-        Span(f"{command}  ", "key"),
-        *line(f"{prepared}  " if prepared else "", "busy"),
-        *line(words, "dim"),
+        return [line("damaged", "bad"), *paragraph(info.problem, width)][:height]
+    state, settings = info.state.value, info.settings
+    run = (
+        method_words(settings.method, settings.options),
+        settings.model,
+        vocabulary.counted(len(settings.tasks), "task"),
+        ", ".join(settings.devices),
+        f"review {settings.review}",
     )
+    above = [
+        *([line(info.title, "bold")] if info.title else []),
+        line(info.name, "key"),
+        line(f"{state}, started {vocabulary.moment(info.started)} UTC", "dim"),
+        *(row for words in preparing(info.preparing, now) for row in paragraph(words, width, "busy")),
+        *wrap_phrases([Span(words) for words in run if words], width, Span(" · ", "dim")),
+    ]
+    below = []
+    if info.waiting:
+        waiting = vocabulary.counted(len(info.waiting), "attempt")
+        below.append(line(f"{waiting} not decided: {', '.join(info.waiting)}", "warn"))
+    if details is not None and details.size_bytes:
+        error = paragraph(f"Last error: {details.last_error}", width, "bad")[: 4 if height > ROOMY else 1]
+        size = memory_words(details.size_bytes)
+        below += error if details.last_error else [line("No error", "dim")]
+        tokens = known_sum([info.input_tokens, info.output_tokens])
+        parts = (
+            vocabulary.counted(info.attempts, "attempt"),
+            f"{vocabulary.count(tokens)} tokens" if tokens else "",
+            f"{size} on the disk",
+        )
+        below += wrap_phrases([Span(part, "dim") for part in parts if part], width, Span(", ", "dim"))
+    gaps = 2 if height > ROOMY else 0
+    room = height - len(above) - len(below) - gaps - 1
+    winners = [row(*_winner(info, task)) for task in settings.tasks]
+    if len(winners) > room:
+        winners = winners[: max(room - 1, 0)]
+    further = len(settings.tasks) - len(winners)
+    shown = Table("Winners", WINNERS, tuple(winners)).with_sentences(
+        f"and {further} more" if further and winners else "", style="dim"
+    )
+    blocks = [above, table_lines(shown, width) if winners else [], below]
+    return (spaced(blocks) if gaps else [row for block in blocks for row in block])[:height]
+
+
+ROOMY = 16
+"""Lines of a preview with empty lines between its parts."""
+WINNERS = (Column("", 8, 24), Column("", keep=True), Column("", 6))
+
+
+def _winner(info: SessionInfo, task: str) -> tuple[Cell, Cell, Cell]:
+    """Return a task, its speedup and its best attempt: `#3/7 accepted`."""
+    name, best, speed = Cell(task.rpartition("/")[2]), info.best.get(task, ""), info.speeds.get(task)
+    if task not in info.solved:
+        return name, Cell("not solved", "dim"), Cell(UNKNOWN, "dim")
+    accepted = " accepted" if best in info.accepted else ""
+    figure = Cell("correct") if speed is None else Cell(str(speed), vocabulary.speed_style(speed))
+    return name, figure, Cell(f"{'#' + best.rpartition('#')[2] if best else UNKNOWN}{accepted}")
+
+
+def start_lines(height: int) -> list[Line]:
+    """Return the ways to start, each on a line of its own if there are so many lines, else all on one."""
+    if height < len(STARTS):
+        names = [(Span(f" {key} ", "key"), Span(f"{name}  ", "dim")) for key, (name, _) in STARTS.items()]
+        return [tuple(span for spans in names for span in spans)]
+    return [
+        (Span(f" {key}  ", "key"), Span(f"{name:<16}  "), *line(words, "dim"))
+        for key, (name, words) in STARTS.items()
+    ]
 
 
 def header_line(node: NodeFacts | None, infos: Collection[SessionInfo], *, width: int) -> Line:

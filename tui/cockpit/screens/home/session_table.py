@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tui.cockpit.screens.home.home_view import COLUMNS, ORDERS, ordered, session_row
+from tui.cockpit.screens.home.home_view import (
+    COLUMNS,
+    NOT_FINISHED,
+    ORDERS,
+    ordered,
+    section_of,
+    session_row,
+)
 from tui.cockpit.widgets.table import LineTable
 from tui.facts.filters import Value
 from tui.facts.session_fields import SESSION_FIELDS, session_fields
@@ -22,26 +29,17 @@ class SessionTable(LineTable):
     NO_MATCH = "\nNo session matches the filter. escape shows all sessions."
     NOUN = "session"
     HELP = """\
-One row a session: running sessions first, then all others. `enter` opens the
-session under the cursor: a running one live, any other as a replay at its
-end.
-The line at the bottom names the command that goes on with it.
+One row a session. `enter` opens it: live while it runs, else as a replay at
+its end. The preview has its winners, its last error and its size.
 
 solved     tasks with a correct attempt, of all tasks
-confirmed  number of solved tasks whose best attempt passed the exam
-best       measured speedup against the baseline of its session: geometric
-           or time-weighted mean over cases and its 95 % interval; green
-           if that is above 1, also for the exact cases alone
+confirmed  tasks whose best attempt passed the exam
+best       measured speedup and its 95 % interval; green if that is above 1,
+           also for the exact cases alone
 cost       spent, and the cap if there is one
-time       while an engine worked
-state      preparing: no attempt yet, the line at the bottom says what is
-           prepared; `! 2 reviews` wait for you; stopped and crashed sessions
-           can go on
 
 Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
 `-method:tune`.
-`space` marks sessions; `R` opens one report of all marked sessions, `=`
-compares two marked sessions.
 """
 
     def __init__(self, *, empty: str, id: str | None = None) -> None:
@@ -80,13 +78,13 @@ compares two marked sessions.
         self.show(list(self.infos.values()))
 
     def arranged(self, rows: list[Row]) -> list[Row]:
-        """Return the running sessions, then all others, each part under its line; a part without rows is left out."""
+        """Return running, unfinished, then finished sessions, each part under its line; a part without rows is left out."""
         remark = f" filter: {self.filtered} " if self.filtered else ""
-        running = {name for name, info in self.infos.items() if info.state.value == "running"}
         shown: list[Row] = []
-        for title, style, is_running in (("Running", "busy bold", True), ("Finished", "bold", False)):
-            part = [row for row in rows if (row.key in running) is is_running]
+        for title in ("Running", NOT_FINISHED, "Finished"):
+            part = [row for row in rows if section_of(self.infos[row.key]) == title]
             if part:
+                style = "busy bold" if title == "Running" else "bold"
                 cells = (Cell(f" {title} {len(part)} ", style), Cell(f"{remark} order: {self.order} ", "dim"))
                 shown += [Row(f"# {title}", cells, between=True), *part]
         return shown

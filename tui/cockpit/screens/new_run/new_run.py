@@ -33,6 +33,7 @@ from tui.actions.run_estimates import estimate
 from tui.actions.run_form import (
     ANOTHER,
     BY_KEY,
+    MEANINGS,
     CheckedRun,
     FormField,
     check,
@@ -52,6 +53,7 @@ from tui.cockpit.screens.new_run.new_run_view import (
     COLUMNS,
     Outlook,
     blockers,
+    default_of,
     form_rows,
     preview_tables,
     summary_line,
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
 
 PAUSE_S = 0.15
 """Between the last change and its check."""
+ASK_S = 5.0
+"""Between two questions whether a model answers that did not."""
 WIDE = 110
 PANES = ("form", "what it will do")
 
@@ -115,8 +119,12 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         Binding("escape", "back", "back", id="screen.back", key_display="esc"),
     ]
 
-    def __init__(self, doors: RunDoors, *, failed: Callable[[Worker.StateChanged], None]) -> None:
+    def __init__(
+        self, doors: RunDoors, *, failed: Callable[[Worker.StateChanged], None], field: str = ""
+    ) -> None:
+        """`field` is the one to type in at once."""
         super().__init__()
+        self._first = field
         self._doors = doors
         self._tell_failure = failed
         self.values: dict[str, str] = {}
@@ -150,6 +158,10 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self._read_node()
         self._read_past()
         self._check()
+        self.set_interval(ASK_S, self._ask_again)
+        if self._first:
+            self.table.select(self._first)
+            self._edit(BY_KEY[self._first])
 
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self._draw)
@@ -207,6 +219,11 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         reached = {str(spec): self._doors.unreachable(spec, self._doors.environ) for spec in models}
         self.app.call_from_thread(self._show, reached=reached)
 
+    def _ask_again(self) -> None:
+        """Ask a server that did not answer, until it does or another model is chosen."""
+        if any((self.outlook.reached or {}).values()):
+            self._reach(self._models)
+
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR:
             self._tell_failure(event)
@@ -252,7 +269,12 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
             error = self.outlook.checked.errors.get(entry.key, "") if self.outlook.checked else ""
             words = clean(error) or f"{entry.about}  enter: done, escape: as before"
             return (Span(f" {entry.label.strip()}  ", "key"), *line(words, "bad" if error else "dim"))
-        return (Span(f" {entry.label.strip()}  ", "key"), *line(entry.about, "dim"))
+        value = self.values.get(entry.key) or default_of(entry.key, self.outlook.usual)
+        meaning = MEANINGS.get(entry.key, {}).get(value, "")
+        return (
+            Span(f" {entry.label.strip()}  ", "key"),
+            *line(f"{value}: {meaning}" if meaning else entry.about, "dim"),
+        )
 
     @property
     def _field(self) -> FormField:
@@ -307,6 +329,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self.values.pop(key, None)
         if text:
             self.values[key] = text
+        self.app.clear_notifications()  # they are about the values before
         if key == "suite":
             self.values.pop("tasks", None)
         self._changed()
