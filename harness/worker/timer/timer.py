@@ -272,6 +272,8 @@ class Seat:
         """
         self._forget()
         policy.begin(request.chosen)
+        if policy.race is not None:
+            policy.race.nodes = request.graph_nodes
         self._run = self._play_on
         if self._tape is None:
             if not request.ahead and not self._fresh:

@@ -143,12 +143,11 @@ class Policy:
     def _run_by_triton(self, triton_run: Callable[..., Any], tuner: Any, *args: Any, **named: Any) -> Any:
         """Let Triton run the kernel's fixed config, or tune the kernel if it has none; note the config that ran."""
         name, configs = tuner.base_fn.__name__, tuner.configs
-        if self.race is not None:
-            self.race.begin()
         fixed = [config for config in configs if str(config) == self.fixed.get(name)]
         try:
             tuner.configs = fixed or configs
-            result = triton_run(tuner, *args, **named)
+            call = functools.partial(triton_run, tuner, *args, **named)
+            result = call() if self.race is None else self.race.run(call)
         finally:
             tuner.configs = configs
         if len(configs) > 1:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
 from triton.testing import do_bench
 
+from harness.wire.messages.timer import MOST_LAUNCHES
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
 
 LOOK_MS = 2
@@ -31,41 +33,48 @@ _EVENT: Any = torch.cuda.Event
 
 
 class ConfigRace:
-    """The configs of one launch, one after the other. Call `begin` before the first."""
+    """The configs of one launch after another. AMD's graphs can end a process (helion 3471), so none are used there."""
 
     def __init__(self) -> None:
+        self.nodes = MOST_LAUNCHES
+        """Calls in one graph at most; 0: no graph is trusted."""
         self._fastest_ms = math.inf
-        self._in_graphs: bool | None = None
-        """Whether times in graphs decide; `None` before the first config. AMD's graphs can end a process (helion 3471)."""
+        self._captures = self._in_graphs = False
 
-    def begin(self) -> None:
-        """Forget the configs of an earlier launch."""
-        self._fastest_ms, self._in_graphs = math.inf, False if torch.version.hip else None
+    def run(self, launch: Callable[[], Any]) -> Any:
+        """Return what `launch` returns, which may call `time` for each config.
+
+        If a config is not captured, the launch is made again and all configs are timed between events: times in graphs and
+        between events cannot be compared.
+        """
+        for captures in dict.fromkeys((self.nodes > 0 and not torch.version.hip, False)):
+            self._captures, self._in_graphs, self._fastest_ms = captures, False, math.inf
+            with suppress(NotCaptured):
+                return launch()
+        raise AssertionError("without graphs, every config is timed")
 
     def time(self, call: Callable[[], Any], quantiles: Sequence[float]) -> list[float]:
         """Return these quantiles of a config's time in milliseconds, as Triton's benchmark does.
 
         A short look comes first. Only a config that may be the fastest so far is timed precisely; a slower one keeps its rough
-        times. Times in a graph are the same number for each quantile. Raises what `call` raises.
+        times. From the first short config on, times in graphs decide: earlier configs took longer than it between events, so
+        none of them is chosen. Times in a graph are the same number for each quantile. Raises what `call` raises, and
+        `NotCaptured`.
         """
         looked_ms: list[float] = do_bench(call, warmup=LOOK_MS, rep=LOOK_MS, quantiles=quantiles)
-        if self._in_graphs is None:
-            self._in_graphs = looked_ms[0] < SHORT_MS
+        self._in_graphs |= self._captures and looked_ms[0] < SHORT_MS
         hopeless = SHORT_HOPELESS if self._in_graphs else HOPELESS
         if looked_ms[0] > hopeless * self._fastest_ms:
             return looked_ms
         self._fastest_ms = min(self._fastest_ms, looked_ms[0])
-        if self._in_graphs:
-            try:
-                return [_time_in_graph(call)] * len(quantiles)
-            except NotCaptured:
-                self._in_graphs = False
-        return do_bench(call, warmup=TUNED_MS, rep=TUNED_MS, quantiles=quantiles)  # type: ignore[no-any-return]
+        if not self._in_graphs:
+            return do_bench(call, warmup=TUNED_MS, rep=TUNED_MS, quantiles=quantiles)  # type: ignore[no-any-return]
+        return [_time_in_graph(call, self.nodes)] * len(quantiles)
 
 
-def _time_in_graph(call: Callable[[], Any]) -> float:
+def _time_in_graph(call: Callable[[], Any], nodes: int) -> float:
     """Return the least time of a call in milliseconds, of several replays of many calls. Raises `NotCaptured`."""
-    graph = CallGraph(lambda _: call(), GRAPH_CALLS)
+    graph = CallGraph(lambda _: call(), GRAPH_CALLS, nodes)
     events = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(REPLAYS)]
     for start, end in events:
         start.record()

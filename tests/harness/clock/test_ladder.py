@@ -17,6 +17,7 @@ from harness.wire.messages.timer import (
     NO_GRAPH_OF_A_SOURCE,
     UNTRUSTED_GRAPHS,
     Fetch,
+    Prepare,
     TakeSample,
     TapedCall,
     list_rungs,
@@ -215,6 +216,7 @@ def test_graphs_are_no_larger_than_the_device_was_verified_for() -> None:
     on_bench = short_bench(players)
     assert is_right_and_timed(on_bench.measure(effort=FEW, graph_nodes=4, baseline_calls=baseline_calls()))
     assert {(capture.nodes, capture.launches > 4) for capture in players.captures} == {(4, True)}
+    assert {prepare.graph_nodes for prepare in on_bench.requests(CANDIDATE, Prepare)} == {4}
     on_bench = short_bench(SimulatedPlayers(None))
     measured = on_bench.measure(effort=FEW, graph_nodes=0, baseline_calls=baseline_calls())
     assert methods_of(measured) == {TimingMethod.BATCH}

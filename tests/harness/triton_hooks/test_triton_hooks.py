@@ -7,12 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 import triton
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 from harness import DevicePool
+from harness.wire.messages.timer import MOST_LAUNCHES
+from harness.worker.kit.call_graph import NotCaptured
 from harness.worker.triton_hooks import config_race
 from harness.worker.triton_hooks.autotuning import Mode, Policy
 from harness.worker.triton_hooks.launches import Launch, handle_compiled_launches, handle_launches
@@ -177,27 +180,78 @@ async def test_the_pool_says_what_the_installed_triton_offers(pool: DevicePool) 
     assert "tanh" in language.libdevice["hip"]
 
 
+class FakeRace:
+    """A tuner of two configs whose race is timed by tables, in milliseconds by block: between events, and in graphs."""
+
+    def __init__(self, policy: Policy, monkeypatch: pytest.MonkeyPatch, *, events: Any, graphs: Any) -> None:
+        self.small, self.large = SMALL.kwargs["BLOCK"], LARGE.kwargs["BLOCK"]
+        self.tuner, kernel = tuner_of(policy)
+        self.timed: list[tuple[int, int]] = []
+        """Block, and how long it ran between events, or into graphs of how many calls it was captured."""
+        self.race = policy.race = config_race.ConfigRace()
+        self.tuner._do_bench = None
+
+        def do_bench(call: Any, warmup: int, rep: int, quantiles: Any) -> list[float]:
+            call()
+            self.timed.append((kernel.launches[-1][0], rep))
+            return [events[self.timed[-1][0]]] * 3
+
+        def time_in_graph(call: Any, nodes: int) -> float:
+            call()
+            self.timed.append((kernel.launches[-1][0], nodes))
+            if self.timed[-1][0] not in graphs:
+                raise NotCaptured("a hook reads a tensor")
+            return float(graphs[self.timed[-1][0]])
+
+        monkeypatch.setattr(config_race, "do_bench", do_bench)
+        monkeypatch.setattr(config_race, "_time_in_graph", time_in_graph)
+        monkeypatch.setattr(torch.version, "hip", None)
+
+
 def test_only_configs_that_may_be_fastest_are_timed_for_long(
     policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small, large = SMALL.kwargs["BLOCK"], LARGE.kwargs["BLOCK"]
-    times_ms = {small: 1.0, large: 2.0}
-    timed: list[tuple[int, int]] = []
-    tuner, kernel = tuner_of(policy)
-
-    def do_bench(call: Any, warmup: int, rep: int, quantiles: Any) -> list[float]:
-        call()
-        block = kernel.launches[-1][0]
-        timed.append((block, rep))
-        return [times_ms[block]] * 3
-
-    monkeypatch.setattr(config_race, "do_bench", do_bench)
-    tuner._do_bench, policy.race = None, config_race.ConfigRace()
+    made = FakeRace(policy, monkeypatch, events={64: 1.0, 128: 2.0}, graphs={})
     for n in (8, 16):
-        timed.clear()
-        assert call(tuner, n) == small
-        assert timed == [
-            (small, config_race.LOOK_MS),
-            (small, config_race.TUNED_MS),
-            (large, config_race.LOOK_MS),
+        made.timed.clear()
+        assert call(made.tuner, n) == made.small
+        assert made.timed == [
+            (made.small, config_race.LOOK_MS),
+            (made.small, config_race.TUNED_MS),
+            (made.large, config_race.LOOK_MS),
         ]
+
+
+def test_short_config_behind_a_long_one_is_timed_in_graphs(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = FakeRace(policy, monkeypatch, events={64: 0.04, 128: 0.02}, graphs={128: 0.018})
+    assert call(made.tuner) == made.large
+    assert made.timed[-1] == (made.large, MOST_LAUNCHES)
+
+
+def test_configs_are_compared_in_graphs_that_are_trusted(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = FakeRace(policy, monkeypatch, events={64: 0.005, 128: 0.0051}, graphs={64: 0.003, 128: 0.002})
+    for n, nodes, chosen in ((8, 32, made.large), (9, 0, made.small)):
+        made.timed.clear()
+        made.race.nodes = nodes
+        assert call(made.tuner, n) == chosen
+        assert made.timed[1] == (made.small, nodes or config_race.TUNED_MS)
+
+
+def test_all_configs_are_timed_between_events_if_one_is_not_captured(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a graph the first config would win only because events add to the time of the second."""
+    made = FakeRace(policy, monkeypatch, events={64: 0.006, 128: 0.005}, graphs={64: 0.004})
+    assert call(made.tuner) == made.large
+    assert made.timed[-3:] == [
+        (made.small, config_race.TUNED_MS),
+        (made.large, config_race.LOOK_MS),
+        (made.large, config_race.TUNED_MS),
+    ]
+    made.timed.clear()
+    assert call(made.tuner, 9) == made.large
+    assert made.timed[1] == (made.small, MOST_LAUNCHES), "the next launch tries graphs again"
