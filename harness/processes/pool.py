@@ -6,6 +6,7 @@ import asyncio
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import TracebackType
 
 import msgspec
@@ -335,9 +336,22 @@ class DevicePool:
         return evaluation
 
     def expect(self, target: str, kernels: Iterable[Types]) -> None:
-        """Have launchers built for kernels with these argument types, if a GPU of the pool has this target."""
-        if self.is_own(target):
-            self._launchers.want(target, kernels)
+        """Have launchers built at once for kernels with these argument types, if a GPU of the pool has this target.
+
+        Without them, each recorder of a new autotuned kernel builds them while it holds the exclusive lease.
+        """
+        if self.is_own(target) and self._launchers.want(target, kernels):
+            for device in self.devices:
+                if device.target == target:
+                    self._fill(device)
+
+    def lay(self, source: str, scratch: Path, device: Device) -> None:
+        """Write the compiled kernels of a source, and all launchers, for a GPU process in which no foreign code ran yet.
+
+        Blocks on files: not for an event loop.
+        """
+        self.kernels.lay(source, scratch)
+        self._launchers.lay(scratch, device)
 
     def is_own(self, target: str | None) -> bool:
         """True if a GPU of the pool has this target."""
@@ -379,6 +393,7 @@ class DevicePool:
             while roles := self.spares.missing(device, self._wanted_spares(device)):
                 # A few at a time, so that a timing does not wait long for the lease.
                 async with lease(device, session=self._session):
+                    await self._launchers.build(self.compiling, device)
                     await self.spares.fill(device, roles[:STARTS_AT_ONCE])
         except (HarnessError, TimeoutError, OSError):
             self._drop_ready(device)  # the next user starts its own worker and reports the error

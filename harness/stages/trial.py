@@ -253,7 +253,9 @@ class Trial:
                 await asyncio.wait([self._compiling])
             error = await self._compile_error(before_call=True)
             if error is None and guest.scratch is not None:
-                await asyncio.to_thread(self._pool.kernels.lay, self._request.source, guest.scratch)
+                await asyncio.to_thread(
+                    self._pool.lay, self._request.source, guest.scratch, self._slot.device
+                )
         self._was_called = True
         if error is None:
             await self._pool.leases.let_timing_pass(self._slot)

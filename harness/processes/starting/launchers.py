@@ -41,8 +41,8 @@ class Launchers:
         self._tried: dict[str, set[Types]] = {}
         self._files: dict[str, dict[str, bytes]] = {}
 
-    def want(self, target: str, kernels: Iterable[Types]) -> None:
-        """Note the argument types of compiled kernels; the next `build` for the target includes them.
+    def want(self, target: str, kernels: Iterable[Types]) -> bool:
+        """Note the argument types of compiled kernels; the next `build` for the target includes them. Returns whether any wait.
 
         Kernels with too many arguments or odd types, and kernels beyond `MOST_KERNELS`, are left out.
         """
@@ -54,6 +54,7 @@ class Launchers:
             )
             if fit and types not in tried and len(wanted) + len(tried) < MOST_KERNELS:
                 wanted.add(types)
+        return bool(wanted)
 
     async def build(self, server: ForkServer, device: Device) -> None:
         """Build the missing launchers for the target of a GPU. Raises `WorkerDied` if the building process fails."""

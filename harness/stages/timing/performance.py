@@ -370,7 +370,7 @@ class Performance:
         self._children.append((side, worker.child))
         try:
             if worker.child.scratch is not None:
-                await asyncio.to_thread(self.pool.kernels.lay, source, worker.child.scratch)
+                await asyncio.to_thread(self.pool.lay, source, worker.child.scratch, self.slot.device)
         except BaseException:
             worker.end.close()
             raise

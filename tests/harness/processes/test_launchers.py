@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from pathlib import Path
 from typing import Any, cast
@@ -9,14 +10,18 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from harness import DevicePool
 from harness.processes.kernel_cache import FOLDER
 from harness.processes.starting.launchers import POINTER, Launchers
 from harness.processes.starting.servers import Child, ForkServer
+from harness.processes.starting.spares import Spares
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.device import Device
 from harness.wire.errors import WorkerDied
+from tests.support.judge.fake_nodes import IdleNode, idle_node, own_leases
 from tests.support.judge.nurseries import one_nursery
 
+__all__ = ["idle_node", "own_leases"]
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
 
 
@@ -107,6 +112,25 @@ async def test_dead_builder_is_reported_and_not_asked_again(tmp_path: Path) -> N
         await launchers.build(server(builder), GPU)
     await launchers.build(server(builder), GPU)
     assert len(builder.requests) == 1
+
+
+async def test_launchers_of_new_kernels_are_built_at_once_and_reach_their_recorder(
+    idle_node: IdleNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder is a spare that started before the kernels were known."""
+    builder, scratch = Builder(tmp_path / "builder", {"A/launcher.so": b"built"}), tmp_path / "recorder"
+    monkeypatch.setattr(ForkServer, "alive", True)
+    monkeypatch.setattr(ForkServer, "spawn", lambda _, role, **named: builder.spawn(role, **named))
+    monkeypatch.setattr(Spares, "missing", lambda *_: [])
+    idle_node(GPU)
+    pool = DevicePool(("0",))
+    for types in ("*fp32", "*fp16"):
+        pool.expect("sm_90", [(types, "i32")])
+        await pool._filling["0"]
+    assert builder.requests == [((POINTER, "i32"),)]
+    scratch.mkdir()
+    await asyncio.to_thread(pool.lay, "x = 1", scratch, GPU)
+    assert (scratch / FOLDER / "A/launcher.so").read_bytes() == b"built"
 
 
 @pytest.mark.judge

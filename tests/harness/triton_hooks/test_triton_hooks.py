@@ -181,7 +181,7 @@ async def test_the_pool_says_what_the_installed_triton_offers(pool: DevicePool) 
 
 
 class FakeRace:
-    """A tuner of two configs whose race is timed by tables, in milliseconds by block: between events, and in graphs."""
+    """A tuner of two configs with a race that reads its milliseconds from tables by block: between events, and in graphs."""
 
     def __init__(self, policy: Policy, monkeypatch: pytest.MonkeyPatch, *, events: Any, graphs: Any) -> None:
         self.small, self.large = SMALL.kwargs["BLOCK"], LARGE.kwargs["BLOCK"]
