@@ -335,6 +335,11 @@ class DevicePool:
         self._fill(slot.device, after_s=FILL_PAUSE_S)
         return evaluation
 
+    def expect_timer(self, slot: Slot) -> None:
+        """Start a timer in the background beside those that the slot's candidate needs: its baseline is not recorded yet."""
+        slot.timers_ahead += 1
+        self._fill(slot.device)
+
     def expect(self, target: str, kernels: Iterable[Types]) -> None:
         """Have launchers built at once for kernels with these argument types, if a GPU of the pool has this target.
 

@@ -276,7 +276,7 @@ class Trial:
             await end_task(baseline)
 
     async def _compile_baseline(self) -> None:
-        """Compile the kernels of a baseline that is not recorded yet: its recorder holds a lease, and then only loads them.
+        """Prepare for a baseline that is not recorded yet: its recorder holds a lease, and then is ready and only loads kernels.
 
         After a `HarnessError` its recorder compiles them, or the performance stage says why there is no baseline.
         """
@@ -290,6 +290,8 @@ class Trial:
             source, target = with_calls(request.task, baseline.source), request.targets[0]
             is_known = source == request.source or pool.kernels.holds(source)
             is_recorded = pool.baseline_calls.has(source, target.name, request.timing_seed)
+            if not is_recorded and request.task.package_view is None:  # a spare does not see a package
+                pool.expect_timer(self._slot)
             if "triton.jit" in source and not is_known and not is_recorded:
                 await Compiler(pool, request.task, source, self._limits).compile(target, self._specified)
 

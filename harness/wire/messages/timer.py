@@ -92,8 +92,8 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     """See `Call.changed_inputs`."""
     returns: tuple[str, ...] = ()
     """See `Task.returns`."""
-    graph_nodes: int = MOST_LAUNCHES
-    """Calls in one graph at most, where graphs time the configs of an autotuned kernel; 0: no graph is trusted."""
+    graph_nodes: int | None = None
+    """See `Measure`; for graphs that time the configs of an autotuned kernel."""
     releases_lines: bool = False
     """A kernel may ask the L2 cache to keep lines: make them normal lines again before each sample."""
 

@@ -10,15 +10,7 @@ import torch
 from harness.cases.judged_case import JudgedCase
 from harness.wire.calls.tensors import Arguments, TensorSpec
 from harness.wire.messages.clock import Measure
-from harness.wire.messages.timer import (
-    MOST_LAUNCHES,
-    SETS,
-    BringBack,
-    Done,
-    Prepare,
-    Renew,
-    count_launches,
-)
+from harness.wire.messages.timer import SETS, BringBack, Done, Prepare, Renew, count_launches
 from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared
@@ -132,7 +124,7 @@ class CaseInputs:
             ahead=not laid_out,
             changed_inputs=measure.task.changed_inputs_of(case),
             returns=measure.task.returns,
-            graph_nodes=MOST_LAUNCHES if measure.graph_nodes is None else measure.graph_nodes,
+            graph_nodes=measure.graph_nodes,
             releases_lines=any(PERSISTING in source for source in measure.sources.values()),
         )
         timer.send(prepare, descriptors(laid_out), wall_s=measure.limits.call_s)

@@ -39,6 +39,7 @@ from harness.wire.messages.requests import RequestMessage, WorkerAnswer, WorkerR
 from harness.wire.messages.server import Spawn
 from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
+    MOST_LAUNCHES,
     SETS,
     Batch,
     BringBack,
@@ -273,7 +274,7 @@ class Seat:
         self._forget()
         policy.begin(request.chosen)
         if policy.race is not None:
-            policy.race.nodes = request.graph_nodes
+            policy.race.nodes = MOST_LAUNCHES if request.graph_nodes is None else request.graph_nodes
         self._run = self._play_on
         if self._tape is None:
             if not request.ahead and not self._fresh:

@@ -115,5 +115,8 @@ async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
         assert pool.spares.missing(gpu, {TIMER: waiting + 1}) == [TIMER]
         async with lease(gpu, exclusive=True), pool.slot(timers=2 * TIMERS_A_CANDIDATE):
             assert not pool._filling["0"].done(), "no context starts while a kernel is timed"
+        async with pool.slot(timers=TIMERS_A_CANDIDATE) as slot:
+            pool.expect_timer(slot)
+            await until(lambda: not pool.spares.missing(gpu, {TIMER: waiting + 1}))
         async with pool.slot(timers=TIMERS_A_CANDIDATE), pool.slot(timers=TIMERS_A_CANDIDATE):
             await until(lambda: not pool.spares.missing(gpu, {TIMER: waiting + TIMERS_A_CANDIDATE}))

@@ -80,6 +80,7 @@ class OneGpu:
 
     def __init__(self, pool: DevicePool) -> None:
         self._pool, self._slot, self.spares = pool, FakeGpuSlot(pool), Guests(pool)
+        self.expected_timers = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
@@ -94,6 +95,10 @@ class OneGpu:
 
     def telemetry(self, _device: Device) -> None:
         return None
+
+    def expect_timer(self, slot: Slot) -> None:
+        assert slot is self._slot
+        self.expected_timers += 1
 
     def is_own(self, target: str) -> bool:
         return target == GPU.target
@@ -212,7 +217,7 @@ async def test_gpu_is_prepared_while_the_interpreter_judges_and_leased_only_to_l
 async def test_baseline_is_compiled_before_the_first_call_unless_it_was_recorded(
     gpu: OneGpu, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its recorder holds the GPU's lease, so it must find the kernels compiled."""
+    """Its recorder holds the GPU's lease, so it must find the kernels compiled, and its process starts ahead."""
     new, recorded = (Baseline("other.py", f"{START}\n# {name}\n") for name in ("new", "recorded"))
     calls = BaselineCalls()
     measure = Measure(TASK, {BASELINE: recorded.source}, 1, "sm_90", ON_GPU, True, "", 0, 0.0)
@@ -220,6 +225,7 @@ async def test_baseline_is_compiled_before_the_first_call_unless_it_was_recorded
     monkeypatch.setattr(gpu, "baseline_calls", calls, raising=False)
     for baseline in (new, recorded):
         assert (await judge(gpu, START, against=Against(baseline))).verdict is Verdict.CORRECT
+        assert gpu.expected_timers == 1
     assert [gpu.kernels.holds(baseline.source) for baseline in (new, recorded)] == [True, False]
 
 
