@@ -412,7 +412,6 @@ class DevicePool:
         slots = [slot for slot in self._all if slot.device == device]
         timers = sum(slot.timers_ahead for slot in slots) or TIMERS_A_CANDIDATE
         timers += max(PLAYERS - self.players.count(device), 0)
-        timers += self.baseline_calls.is_empty  # the first timing also records the baseline
         return {TIMER: timers if self._timed else 0, GUEST: min(len(slots), SPARE_GUESTS)}
 
     async def _open(self, device: Device) -> None:

@@ -57,9 +57,12 @@ class Launchers:
         return bool(wanted)
 
     async def build(self, server: ForkServer, device: Device) -> None:
-        """Build the missing launchers for the target of a GPU. Raises `WorkerDied` if the building process fails."""
+        """Build the missing launchers for the target of a GPU. Raises `WorkerDied` if the building process fails.
+
+        The first call for a target builds the driver module alone, which takes a GPU context. Later calls need none.
+        """
         target = device.target or ""
-        wanted = self._wanted.pop(target, set())
+        wanted = self._wanted.pop(target, set()) if target in self._tried else set()
         if target in self._tried and not wanted:
             return
         self._tried.setdefault(target, set()).update(wanted)

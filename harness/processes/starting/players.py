@@ -115,11 +115,6 @@ class BaselineCalls:
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], dict[str, TapedCall]] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no baseline was recorded yet."""
-        return not self._kept
-
     def find(self, measure: Measure) -> dict[str, TapedCall]:
         """Return the calls for such a timing by case; empty if none are kept."""
         key = _key(measure)

@@ -69,13 +69,17 @@ def _find_problem() -> str:
 
 
 def build_launchers(channel: Channel, spawn: Spawn) -> None:
-    """Receive types of arguments, build Triton's driver module and launchers into the scratch folder, answer `built`."""
+    """Receive types of arguments, build their launchers into the scratch folder, answer `built`; without types, build Triton's
+    driver module and the launcher of the kernel that warms each GPU process.
+    """
     assert spawn.device is not None
     confine(spawn, limits.ADDRESS_SPACE_BYTES)
     wanted = msgspec.msgpack.decode(channel.receive().payload, type=tuple[tuple[str, ...], ...])
-    warm.warm_gpu(spawn.device)
+    if not wanted:
+        warm.warm_gpu(spawn.device)
     for types in wanted:
         with suppress(Exception):  # a worker that needs this launcher builds it itself
+            warm.start_gpu(spawn.device)
             build_launcher(types)
     channel.send(b"built")
     with suppress(ChannelClosed):  # the scratch folder is removed when this process ends

@@ -108,7 +108,7 @@ async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
         name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0", package="0000:0a:00"
     )
     monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (gpu,))
-    waiting = TIMERS_A_CANDIDATE + PLAYERS + 1  # one for the first baseline
+    waiting = TIMERS_A_CANDIDATE + PLAYERS
     async with DevicePool(("0",), slots=2) as pool:
         await until(lambda: pool._filling["0"].done())
         assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: waiting})
