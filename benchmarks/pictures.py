@@ -1,6 +1,8 @@
-"""Draws the pictures of the README from the session of an H200 that comes with Wavedeck (docs/measurements.md, "The example").
+"""Draws the pictures of the README from the session of an H200 that comes with Wavedeck.
 
-python -m benchmarks.pictures docs/pictures
+    python -m benchmarks.pictures docs/pictures
+
+How the session was made: docs/measurements.md, "The example".
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from tui.cockpit.terminal.themes import DARK
 
 SIZE = (120, 40)
 PICTURES = {
-    "fleet": ("dollar_sign",),
-    "agent": ("number_sign", *"matmul_w8a8", "number_sign", *"1/2", "enter"),
+    "fleet": ("number_sign", *"layer_norm", "number_sign", *"1/3", "enter", "F"),
+    "agent": ("dollar_sign", "j", "j", "enter", "left_square_bracket", "left_square_bracket", "d"),
     "latency": ("L",),
-    "review": ("dollar_sign", "V"),
+    "review": ("V",),
 }
 """Keys that lead from one picture to the next, after the replay has begun."""
 

@@ -43,7 +43,7 @@ SECTIONS = {"running": "Running", "finished": "Finished"}
 """Titles of the list by state; any other state is `NOT_FINISHED`."""
 NOT_FINISHED = "Not finished"
 STARTS = {
-    "d": ("the demo", "three kernels, recorded replies, a live judge; it waits for you once"),
+    "d": ("the demo", "recorded replies, a live judge; it waits for you once"),
     "e": ("a run on an H200", "faster kernels with times, a cheat caught, a rejection"),
     "f": ("your own kernel", "type the name of its file, and it goes"),
 }
