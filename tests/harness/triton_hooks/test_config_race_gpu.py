@@ -65,9 +65,11 @@ def test_short_configs_behind_a_long_one_are_compared_in_graphs(race: config_rac
 
 
 def test_failed_capture_lets_events_decide_for_all(race: config_race.ConfigRace) -> None:
-    _, between_events_ms = tune(MIDDLE, reads_back(SHORT))
+    # Only MIDDLE: the hook waits for the GPU, and the time between events has its wait.
+    after_failure_ms = tune(MIDDLE, reads_back(SHORT))[1][str(MIDDLE)]
+    in_graph_ms = tune(MIDDLE, SHORT)[1][str(MIDDLE)]
     race.nodes = 0
-    for config, milliseconds in tune(MIDDLE, reads_back(SHORT))[1].items():
-        assert between_events_ms[config] == pytest.approx(milliseconds, rel=0.5)
+    between_events_ms = tune(MIDDLE, SHORT)[1][str(MIDDLE)]
+    assert abs(after_failure_ms - between_events_ms) < abs(after_failure_ms - in_graph_ms)
     race.nodes = 64
     assert tune(SHORT, MIDDLE)[0] is SHORT, "later launches are captured again"
