@@ -1,25 +1,28 @@
-"""Runs a person's command with the original commit and with the change, in alternation, and compares the numbers."""
+"""Runs a person's command with the old and with the new code, in the order A B B A, and compares the numbers."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
+import shlex
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sessions.errors import NotApplicable
 
-from .worktree import run_shell
+from .witness import KernelProof, ProcessReport, WatchedKernel, prove, witnessed
+from .worktree import run_program
 
-PAIRS = 5
-STUDENT_95 = 2.776
-"""Quantile of Student's distribution for a 95 % interval over `PAIRS` pairs: 4 degrees of freedom."""
-WALL_TIME = "wall time, s"
-_NUMBER = re.compile(r"([^\s=]+)=([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
+PAIRS = 6
+STUDENT_95 = 2.571
+"""Quantile of Student's distribution for a 95 % interval over `PAIRS` pairs: 5 degrees of freedom."""
+WALL_TIME, LAST_LINE = "wall time, s", "last line"
+_FIGURE = r"[-+]?(?:(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf)"
+_NUMBER = re.compile(rf"(?:([^\s=]+)=)?({_FIGURE})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,9 @@ class BenchmarkComparison:
 
     command: str
     number: str
-    """`WALL_TIME`, or a key that the command prints."""
+    """`WALL_TIME`, `LAST_LINE`, a key that the command prints, or the expression that finds it."""
     before: tuple[float, ...]
     after: tuple[float, ...]
-    is_read_known: bool = True
-    """False if the file system does not say whether the command read the changed file."""
 
     @property
     def ratio(self) -> tuple[float, float, float]:
@@ -44,91 +45,99 @@ class BenchmarkComparison:
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
 
-def compare_end_to_end(
-    command: str, trees: tuple[Path, Path], path: str, on_pair: Callable[[str], None]
-) -> list[BenchmarkComparison]:
-    """Return the positive numbers that the command prints as `key=value`, else its wall times, of five pairs.
+class Side(NamedTuple):
+    """The old or the new code: where and how the command runs with it."""
 
-    `trees` are the worktrees before and after the change. See `_alternate`.
-    """
-    (before, after), is_read_known = _alternate(command, trees, path, on_pair)
-    keys = before[0].keys()
-    if any(run.keys() != keys for run in (*before, *after)):
-        raise NotApplicable(f"{command!r} does not print the same keys of `key=value` in each run")
-    if unfit := next(
-        (key for run in (*before, *after) for key, value in run.items() if not 0 < value < math.inf), ""
-    ):
-        raise NotApplicable(f"{command!r} prints {unfit} without a positive number, so there is no ratio")
-    return [
-        BenchmarkComparison(
-            command, key, tuple(run[key] for run in before), tuple(run[key] for run in after), is_read_known
-        )
-        for key in keys
-    ]
+    folder: Path
+    imports: Path | None = None
+    """Folder that comes first on `PYTHONPATH`."""
+    overlay: str = ""
+    """File of an overlay that all Python processes run; empty without one."""
 
 
-def _alternate(
-    command: str, trees: tuple[Path, Path], path: str, on_pair: Callable[[str], None]
-) -> tuple[tuple[list[dict[str, float]], list[dict[str, float]]], bool]:
-    """Run the command in both worktrees, each pair in the opposite order of the last.
+class EndToEnd(NamedTuple):
+    """A command that measures a whole program."""
 
-    One run of each side comes first and does not count: it fills caches of compiled kernels. Returns the numbers of the runs
-    before and after, and whether it is known that the command reads the file `path` of its worktree. Raises `NotApplicable`
-    if a run fails, or reads another copy of the file.
-    """
-    on_pair("runs that do not count")
-    are_known = [_check_reads(command, tree, path) for tree in trees]
-    runs: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
-    for pair in range(PAIRS):
-        on_pair(f"pair {pair + 1} of {PAIRS}")
-        for side in (0, 1) if pair % 2 == 0 else (1, 0):
-            runs[side].append(_run(command, trees[side]))
-    return runs, all(are_known)
+    command: str
+    metric: str = ""
+    """Regular expression; the first group of its last match is the number."""
+
+    def check(self) -> None:
+        """Raise `NotApplicable` if the command cannot be split into words, or if the expression is none."""
+        try:
+            words = shlex.split(self.command)
+            groups = re.compile(self.metric).groups
+        except (ValueError, re.error) as error:
+            raise NotApplicable(f"--e2e {self.command!r} or its metric cannot be read: {error}") from error
+        if not words or (self.metric and groups != 1):
+            raise NotApplicable(
+                "--e2e needs a command, and --e2e-metric one group, as in 'Throughput: (.*) tok/s'"
+            )
+
+    def compare(
+        self, sides: tuple[Side, Side], kernel: WatchedKernel, on_pair: Callable[[str], None]
+    ) -> tuple[list[BenchmarkComparison], KernelProof]:
+        """Run the command; return the comparison of each number that it prints, and what is proven about the kernel.
+
+        Each pair has the opposite order of the last. One run of each side comes first and does not count: it fills caches of
+        compiled kernels, and it is traced. If it did not run the new kernel, nothing more runs, and there are no comparisons.
+        Raises `NotApplicable` if a run fails, or has no positive number.
+        """
+        reports: tuple[list[list[ProcessReport]], list[list[ProcessReport]]] = ([], [])
+        runs: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
+        for pair in range(PAIRS + 1):
+            on_pair(f"pair {pair} of {PAIRS}" if pair else "runs that do not count")
+            for number in (1, 0) if pair % 2 == 0 and pair else (0, 1):
+                figures, seen = self._run(sides[number], is_traced=not pair)
+                reports[number].append(seen)
+                runs[number].append(figures)
+            if not pair and (proof := prove(kernel, *reports)).refusal:
+                return [], proof
+        (_, *before), (_, *after) = runs
+        keys = before[0].keys()
+        if any(run.keys() != keys for run in (*before, *after)):
+            raise NotApplicable(f"{self.command!r} does not print the same keys of `key=value` in each run")
+        comparisons = [
+            BenchmarkComparison(
+                self.command, key, tuple(run[key] for run in before), tuple(run[key] for run in after)
+            )
+            for key in keys
+        ]
+        return comparisons, prove(kernel, *reports)
+
+    def _run(self, side: Side, *, is_traced: bool) -> tuple[dict[str, float], list[ProcessReport]]:
+        with witnessed(side.imports, side.overlay, is_traced=is_traced) as (environment, reports):
+            began = time.monotonic()
+            output = run_program(
+                shlex.split(self.command), side.folder, f"{self.command!r} fails", environment
+            )
+            seconds = time.monotonic() - began
+        figures = self._figures(output) or {WALL_TIME: seconds}
+        if unfit := next((key for key, value in figures.items() if not 0 < value < math.inf), ""):
+            raise NotApplicable(
+                f"{self.command!r} prints {unfit} without a positive number, so there is no ratio"
+            )
+        return figures, reports
+
+    def _figures(self, output: str) -> dict[str, float]:
+        """Return the match of the metric; else the last number of each key, from lines that hold nothing but `key=value`; else a
+        number alone in the last line; else nothing.
+        """
+        if self.metric:
+            numbers = [_NUMBER.fullmatch(text or "") for text in re.findall(self.metric, output)]
+            if not numbers or numbers[-1] is None or numbers[-1][1]:
+                raise NotApplicable(f"{self.command!r} prints no number that {self.metric!r} finds")
+            return {self.metric: _float(numbers[-1])}
+        figures: dict[str, float] = {}
+        last = None
+        for line in output.splitlines():
+            words = [_NUMBER.fullmatch(word) for word in line.split()]
+            if words:
+                last = words[0] if len(words) == 1 else None
+            if all(word and word[1] for word in words):
+                figures |= {word[1]: _float(word) for word in words if word}
+        return figures if figures or last is None else {LAST_LINE: _float(last)}
 
 
-def _check_reads(command: str, tree: Path, path: str) -> bool:
-    """Run the command once; return whether it is known that it read the file `path`.
-
-    A command that imports an installed copy of the package would compare this copy with itself. A file that is new is not in
-    the original tree, so that nothing can be checked there.
-    """
-    if not (tree / path).exists():
-        _run(command, tree)
-        return True
-    probe = tree / f"{path}.read"
-    probe.touch()
-    _mark_unread(probe)
-    probe.read_bytes()
-    is_known = _was_read(probe)
-    probe.unlink()
-    _mark_unread(tree / path)
-    _run(command, tree)
-    if is_known and not _was_read(tree / path):
-        raise NotApplicable(
-            f"{command!r} does not read {path} of the worktree it runs in, so it would measure an installed copy; let it import "
-            "from its folder, for example with PYTHONPATH=."
-        )
-    return is_known
-
-
-def _mark_unread(file: Path) -> None:
-    # Linux notes a read if the last one is older than the last change. The strange time of change makes Python read the
-    # source even if it has compiled it before.
-    os.utime(file, (0, 1))
-
-
-def _was_read(file: Path) -> bool:
-    return file.stat().st_atime > 0
-
-
-def _run(command: str, tree: Path) -> dict[str, float]:
-    """Return the last number of each key, from lines that hold nothing but `key=value`; without one, the wall time."""
-    began = time.monotonic()
-    output = run_shell(command, tree, f"{command!r} fails in {tree.name}")
-    seconds = time.monotonic() - began
-    numbers: dict[str, float] = {}
-    for line in output.splitlines():
-        matches = [_NUMBER.fullmatch(word) for word in line.split()]
-        if all(matches):
-            numbers |= {match[1]: float(match[2]) for match in matches if match}
-    return numbers or {WALL_TIME: seconds}
+def _float(match: re.Match[str]) -> float:
+    return float(match[2].replace(",", ""))

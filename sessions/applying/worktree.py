@@ -56,7 +56,7 @@ def homes_on_disk(task: Task, original: str) -> list[HomeFile]:
         raise NotApplicable(
             f"{encoded[0]} is not in plain UTF-8, as a patch is; `wavedeck apply` keeps its encoding"
         )
-    _check_same(task, original, homes)
+    check_same(task, original, homes)
     return homes
 
 
@@ -67,7 +67,8 @@ def _kernel_packages(task: Task) -> list[Package]:
     return [msgspec.structs.replace(task.package, module=module) for module in task.package.kernels]
 
 
-def _check_same(task: Task, original: str, homes: Sequence[HomeFile]) -> None:
+def check_same(task: Task, original: str, homes: Sequence[HomeFile]) -> None:
+    """Raise `NotApplicable` if the files no longer have the original's definitions."""
     paths = " or ".join(home.path for home in homes)
     texts = {home.path: home.text for home in homes}
     if changed := changed_definition(without_aliases(original, homes), texts):
@@ -127,7 +128,7 @@ class PersonRepository:
             raise NotApplicable(
                 f"{changes.partition(chr(0))[0][3:]} has changes that are not committed; commit or stash them"
             )
-        _check_same(task, original, homes)
+        check_same(task, original, homes)
         return homes
 
     def _blob(self, path: str) -> bytes:
@@ -251,7 +252,7 @@ class PersonRepository:
             return [self._git("rev-parse", "HEAD", folder=folder), contents]
 
         before = state()
-        run_shell(command, folder, failure)
+        run_program(["/bin/sh", "-c", command], folder, failure)
         if state() != before:
             raise NotApplicable(
                 f"{command!r} moves HEAD or changes {', '.join(paths)} in its worktree, so it tests another kernel than this "
@@ -346,28 +347,36 @@ READING_S = 2.0
 SHOWN_LINES, SHOWN_CHARACTERS = 5, 300
 
 
-def run_shell(command: str, folder: Path, failure: str) -> str:
-    """Run a shell command and return the end of its standard output.
+def run_program(
+    words: Sequence[str], folder: Path, failure: str, environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a program, with these further variables, and return the end of its standard output.
 
     Processes that it left behind in its group are ended with it. Raises `NotApplicable` with the end of its output if it fails
     or takes longer than `LIMIT_S`.
     """
     drop_git_variables()
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    ends = [bytearray(), bytearray()]
-    pipes = zip((process.stdout, process.stderr), ends, strict=True)
-    readers = [threading.Thread(target=_keep_end, args=pipe, daemon=True) for pipe in pipes]
-    for reader in readers:
-        reader.start()
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env=os.environ | (environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise NotApplicable(
+            f"{failure}: it cannot be started ({error.strerror}); nothing is left behind"
+        ) from error
     ending = f"it runs for more than {LIMIT_S:.0f} s"
     try:
+        ends = [bytearray(), bytearray()]
+        pipes = zip((process.stdout, process.stderr), ends, strict=True)
+        readers = [threading.Thread(target=_keep_end, args=pipe, daemon=True) for pipe in pipes]
+        for reader in readers:
+            reader.start()
         with suppress(subprocess.TimeoutExpired):
             ending = f"exit code {process.wait(LIMIT_S)}"
     finally:

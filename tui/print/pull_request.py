@@ -13,6 +13,7 @@ from harness import Evaluation, Latency
 from harness.wire.results.serving_facts import serving_facts
 from sessions.applying.before_after import BenchmarkComparison
 from sessions.applying.guarding import Guard
+from sessions.applying.witness import NO_PROOF, KernelProof
 from sessions.kept_kernels import KeptKernel
 from sessions.state.cases import CaseRow, case_rows
 from sessions.state.speed import baseline_names, missing_speed
@@ -108,6 +109,7 @@ def pull_request(
     *,
     test: str,
     comparisons: Sequence[BenchmarkComparison] = (),
+    proof: KernelProof = NO_PROOF,
     tuned: TunedChange | None = None,
     guard: Guard | None = None,
     targets: Sequence[str] = (),
@@ -143,7 +145,7 @@ def pull_request(
     times = _times(timed, task) if tuned is None else _tuned_times(tuned)
     sections = {
         TemplateSection.CHANGE: change,
-        TemplateSection.TIMES: [*times, *_compared(comparisons), *_serving(timed)],
+        TemplateSection.TIMES: [*times, *_compared(comparisons, proof), *_serving(timed)],
         TemplateSection.JUDGED: [HOW, listed],
     }
     texts = {section: "\n\n".join(parts) for section, parts in sections.items()}
@@ -226,7 +228,7 @@ def _serving(timed: Evaluation) -> list[str]:
     return ["## In a server", listed] if listed else []
 
 
-def _compared(comparisons: Sequence[BenchmarkComparison]) -> list[str]:
+def _compared(comparisons: Sequence[BenchmarkComparison], proof: KernelProof) -> list[str]:
     """Return the section of commands that ran before and after the change; empty without one."""
     if not comparisons:
         return []
@@ -235,31 +237,30 @@ def _compared(comparisons: Sequence[BenchmarkComparison]) -> list[str]:
         Field(Column("number"), lambda compared: compared.number),
         Field(Number("before"), lambda compared: f"{statistics.fmean(compared.before):.4g}"),
         Field(Number("after"), lambda compared: f"{statistics.fmean(compared.after):.4g}"),
-        Field(Number("change [95 %]"), change_words),
+        Field(Number("change [95 %]"), lambda compared: change_words(compared, proof)),
         Field(Number("runs"), lambda compared: str(len(compared.before))),
     )
     return [
         "## Before and after the change",
         tables_markdown([table_of("", fields, comparisons)]),
-        "Means of runs in two worktrees, in alternation, after one run each that does not count. Intervals are Student's.",
-        *(
-            f"Whether `{compared.command}` read the changed file is not known."
-            for compared in comparisons
-            if not compared.is_read_known
-        ),
+        facts_list(proof.rows),
+        "Means of runs in two worktrees, in the order A B B A, after one run each that does not count. Intervals are Student's.",
     ]
 
 
-def comparison_words(comparison: BenchmarkComparison) -> str:
+def comparison_words(comparison: BenchmarkComparison, proof: KernelProof) -> str:
     """Return both means and the change."""
     before, after = map(statistics.fmean, (comparison.before, comparison.after))
-    return f"{before:.4g} before, {after:.4g} after; {change_words(comparison)}"
+    return f"{before:.4g} before, {after:.4g} after; {change_words(comparison, proof)}"
 
 
-def change_words(comparison: BenchmarkComparison) -> str:
-    """Return the ratio with its interval."""
+def change_words(comparison: BenchmarkComparison, proof: KernelProof) -> str:
+    """Return the ratio with its interval, and whether it shows a change, and one that the kernel can cause."""
     ratio, low, high = comparison.ratio
-    return f"after / before {ratio:.3f} [{low:.3f}, {high:.3f}]"
+    words = f"after / before {ratio:.3f} [{low:.3f}, {high:.3f}]"
+    if low <= 1 <= high:
+        return f"{words}: not shown"
+    return words if max(low, 1 / high) <= proof.most else f"{words}: more than the kernel can cause"
 
 
 def clocks_words(latency: Sequence[Latency]) -> str:

@@ -1,4 +1,5 @@
-"""Python imports this module when it starts, because its folder is on PYTHONPATH. It starts the hook of `wavedeck capture`.
+"""Python imports this module when it starts, because its folder is on PYTHONPATH. It starts the hooks of
+`wavedeck capture` and `wavedeck apply --e2e`.
 
 Then it runs the `sitecustomize` that the program would have had. Python 3.9 and newer; standard library only.
 """
@@ -39,10 +40,12 @@ def run_module(name: str, spec: Any) -> None:
 
 
 with suppress(Exception):  # the program must run without the hook, too; the capture says that it has no calls
-    for name in ("wavedeck_capture_signatures", "wavedeck_capture_proxy", "wavedeck_capture_hook"):
+    hooks = ("wavedeck_capture_hook", "wavedeck_kernel_witness")
+    for name in ("wavedeck_capture_signatures", "wavedeck_capture_proxy", *hooks):
         path = os.path.join(FOLDER, f"{name}.py")
         run_module(name, spec_from_file_location(name, path, loader=StartupLoader(name, path)))
-    sys.modules["wavedeck_capture_hook"].start(os.environ)
+    for name in hooks:
+        sys.modules[name].start(os.environ)
 
 sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]
 own = PathFinder.find_spec("sitecustomize")

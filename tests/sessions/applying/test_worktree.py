@@ -114,14 +114,16 @@ def test_command_that_tests_another_tree_leaves_nothing_behind(root: Path, test:
 
 def test_command_ends_with_all_that_it_started(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
-    worktree.run_shell("(sleep 60; touch late) & echo $! > pid", root, "fails")
+    worktree.run_program(["/bin/sh", "-c", "(sleep 60; touch late) & echo $! > pid"], root, "fails")
     assert time.monotonic() - began < 30
     stat = Path(f"/proc/{(root / 'pid').read_text().strip()}/stat")
     wait_until(lambda: not stat.exists() or ") Z" in stat.read_text(), "the process ends")
-    output = worktree.run_shell("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo acc=1", root, "fails")
+    output = worktree.run_program(
+        ["/bin/sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo acc=1"], root, "fails"
+    )
     assert (len(output), output.splitlines()[-1]) == (worktree.KEPT_BYTES, "acc=1")
     monkeypatch.setattr(worktree, "LIMIT_S", 0.2)
     with pytest.raises(
         NotApplicable, match=r"fails \(it runs for more than 0 s\); nothing is left behind, it prints: on"
     ):
-        worktree.run_shell("echo on; sleep 60", root, "fails")
+        worktree.run_program(["/bin/sh", "-c", "echo on; sleep 60"], root, "fails")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -19,9 +22,14 @@ from harness.hardware.targets import target
 from harness.stages.judged_task import resolve_task, specify_cases
 from harness.wire.calls.tensors import CASE_SPECS, TensorSpec
 from harness.wire.results.provenance import Provenance
-from sessions.applying.before_after import BenchmarkComparison, compare_end_to_end
+from sessions.applying.before_after import BenchmarkComparison, EndToEnd, Side
 from sessions.applying.guarding import Guard, Shapes, faster_condition, find_dimension, guarded
+from sessions.applying.merging import FileModule, reached
+from sessions.applying.overlay import InstalledPython
+from sessions.applying.placing import merge_files
+from sessions.applying.witness import NO_PROOF, KernelProof, WatchedKernel
 from sessions.applying.worktree import PersonRepository
+from sessions.errors import NotApplicable
 from sessions.files import write_whole
 from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel
@@ -38,12 +46,11 @@ from tui.print.pull_request import TunedChange, commit_message, comparison_words
 
 
 @click.command(name="apply")
-@click.argument("words", nargs=-1, required=True, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
+@click.argument("words", nargs=-1, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
 @click.option(
     "--to",
     "repository",
     type=click.Path(path_type=Path),
-    required=True,
     metavar="REPO",
     help="The git repository of the original kernel.",
 )
@@ -80,8 +87,15 @@ from tui.print.pull_request import TunedChange, commit_message, comparison_words
     "--e2e",
     metavar="CMD",
     default="",
-    help="Shell command that runs before and after the change, in five pairs. Its numbers count, printed as lines of "
-    "key=value; without any, its time.",
+    help="Command that runs before and after the change, in the order A B B A. Its numbers count: lines of key=value, else a "
+    "number alone in the last line, else its time. Says whether it ran the new kernel. No shell reads it.",
+)
+@click.option(
+    "--e2e-metric",
+    "metric",
+    metavar="REGEX",
+    default="",
+    help="Regular expression whose group finds the number of --e2e; its last match counts.",
 )
 @click.option(
     "--gate",
@@ -89,35 +103,67 @@ from tui.print.pull_request import TunedChange, commit_message, comparison_words
     default="",
     help="Stop if this number of --e2e drops beyond its noise, such as an accuracy: more is better.",
 )
+@click.option(
+    "--overlay",
+    metavar="PYTHON",
+    default="",
+    help="Instead of --to: make this Python import the kernel for the installed module, and leave the package untouched.",
+)
+@click.option("--remove", is_flag=True, help="Delete the overlays of the Python of --overlay.")
 def apply_command(  # an option each
     words: tuple[str, ...],
     *,
-    repository: Path,
+    repository: Path | None,
     file: str,
     config: str,
     test: str,
     guard: str,
     must_hold: str,
     e2e: str,
+    metric: str,
     gate: str,
+    overlay: str,
+    remove: bool,
 ) -> None:
     """Commit a correct ATTEMPT to a new branch wavedeck/NAME of REPO.
 
     Your files and branches stay as they are, and nothing is pushed. The branch has a worktree of its own; the text for a pull
     request lies beside it. Exit code: 1 if the number of --gate drops or the kernel does not hold.
     """
+    if bool(overlay) == (repository is not None) or (remove and not overlay):
+        raise Complaint(
+            "name the repository with --to REPO, or a Python with --overlay PYTHON; --remove needs --overlay"
+        )
+    if overlay and (config or test or must_hold):
+        raise Complaint("--overlay writes no commit; leave --config, --test and --must-hold out")
+    if remove:
+        python = InstalledPython(overlay)
+        for path in python.remove_overlays():
+            emit(f"removed       {path} of {python.name}")
+        return
+    if not words:
+        raise Complaint("name an attempt, such as latest softmax#1/3")
+    if (gate or metric) and not e2e:
+        raise Complaint(
+            "--gate and --e2e-metric are about numbers that the command of --e2e prints; add --e2e CMD"
+        )
     kernel = open_kernel(words)
     _check_correct(kernel)
     home = home_from(os.environ)
     home.ensure()
     task = load_task(short_task(kernel.task), registry=home.suites)
+    measured = _EndToEndRun(EndToEnd(e2e, metric), gate, kernel, task)
+    if e2e:
+        measured.program.check()
+    if repository is None:
+        _overlay(kernel, task, InstalledPython(overlay), file, guard, measured if e2e else None)
+        return
     repo = PersonRepository(repository)
-    if gate and not e2e:
-        raise Complaint("--gate names a number that the command of --e2e prints; add --e2e CMD")
     if config and (guard or must_hold or file):
         raise Complaint("--config leaves the kernel as it is; leave --file, --guard and --must-hold out")
     targets = tuple(filter(None, must_hold.split(",")))
     choice = measured_guard(kernel, task, guard) if guard else None
+    imports = ""  # the folder of the repository that Python imports the module from
     if config:
         tuned = tuned_change(kernel, task, config, repo)
         files, name = (
@@ -128,17 +174,19 @@ def apply_command(  # an option each
         tuned = None
         homes, name = repo.find_files(task, baseline_source(task), file), _name(kernel)
         source = guarded(homes, kernel.source, task.entry_points[0].name, choice) if choice else kernel.source
-        files = repo.merged(homes, source, task)
+        files, measured.source = repo.merged(homes, source, task), source
+        if homes[0].package is not None:
+            module_path = re.sub(r"(/__init__)?\.py$", "", homes[0].path)
+            imports = module_path.removesuffix(homes[0].package.module.replace(".", "/"))
         check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
     message = commit_message(kernel, task, tuned)
     paths = [*files]
-    comparisons: list[BenchmarkComparison] = []
 
     def compare(trees: tuple[Path, Path]) -> None:
-        comparisons.extend(compare_end_to_end(e2e, trees, paths[0], lambda step: say(f"end to end: {step}")))
-        if gate:
-            _check_gate(comparisons, gate)
+        sides = [Side(tree, tree / imports) for tree in trees]
+        changed = frozenset(() if config else (str(trees[1] / path) for path in paths))
+        measured.compare((sides[0], sides[1]), changed)
 
     commit = repo.apply(
         files,
@@ -153,7 +201,8 @@ def apply_command(  # an option each
         task,
         paths,
         test=test,
-        comparisons=comparisons,
+        comparisons=measured.comparisons,
+        proof=measured.proof,
         tuned=tuned,
         guard=choice,
         targets=targets,
@@ -164,8 +213,6 @@ def apply_command(  # an option each
     for name, content in standalone.items():
         (place / "standalone").mkdir(exist_ok=True)
         write_whole(place / "standalone" / name, content.encode("utf-8", "replace"))
-    for comparison in comparisons:
-        emit(f"{comparison.number:<13} {comparison_words(comparison)}")
     emit(f"branch        {branch}: commit {commit[:12]} changes {', '.join(paths)}")
     emit(f"worktree      {place / 'tree'}")
     emit(f"pull request  {place / 'PR.md'}")
@@ -183,17 +230,88 @@ def _check_correct(kernel: KeptKernel) -> None:
         raise Complaint(f"{kernel.attempt} failed its exam; apply another attempt")
 
 
-def _check_gate(comparisons: Sequence[BenchmarkComparison], key: str) -> None:
-    """Raise `Complaint` if the number of this key is missing, or if its whole interval is a drop."""
-    gated = next((comparison for comparison in comparisons if comparison.number == key), None)
-    if gated is None:
-        numbers = ", ".join(comparison.number for comparison in comparisons)
-        raise Complaint(f"--gate {key}: the command prints no {key}=NUMBER; its numbers are: {numbers}")
-    if gated.ratio[2] < 1:
-        raise Complaint(
-            f"{key} drops beyond its noise: {comparison_words(gated)}; neither branch nor worktree is left",
-            code=ExitCode.NO,
+@dataclass(slots=True)
+class _EndToEndRun:
+    """The command of `--e2e` for one kernel, and what it gave."""
+
+    program: EndToEnd
+    gate: str
+    kernel: KeptKernel
+    task: Task
+    source: str = ""
+    """The text that is written: `--guard` renames parts of the kernel. Empty for `--config`."""
+    comparisons: list[BenchmarkComparison] = field(default_factory=list)
+    proof: KernelProof = NO_PROOF
+
+    def compare(self, sides: tuple[Side, Side], files: frozenset[str]) -> None:
+        """Run the command and print a line for each fact. `files` are those of the new code, as its functions name them.
+
+        Raises `Complaint` if the new kernel did not run, or if the number of `--gate` drops.
+        """
+        entry_points = [entry.name for entry in self.task.entry_points]
+        texts = (reached(self.kernel.source, entry_points), self.source) if self.source else ()
+        names = frozenset(name for text in texts for name in FileModule(text).defined)
+        attempt = self.kernel.attempt_state
+        speedup = attempt.speed.value if attempt is not None and attempt.speed is not None else math.inf
+        self.comparisons, self.proof = self.program.compare(
+            sides, WatchedKernel(names, files, speedup), lambda step: say(f"end to end: {step}")
         )
+        for name, words in self.proof.rows:
+            emit(f"{name:<13} {words}")
+        for comparison in self.comparisons:
+            emit(f"{comparison.number:<13} {comparison_words(comparison, self.proof)}")
+        if self.proof.refusal:
+            raise Complaint(
+                f"the new kernel was {self.proof.refusal}; nothing is left behind", code=ExitCode.NO
+            )
+        if self.gate:
+            self._check_gate()
+
+    def _check_gate(self) -> None:
+        """Raise `Complaint` if the number of the gate is missing, or if its whole interval is a drop."""
+        gated = next((compared for compared in self.comparisons if compared.number == self.gate), None)
+        if gated is None:
+            numbers = ", ".join(compared.number for compared in self.comparisons)
+            raise Complaint(
+                f"--gate {self.gate}: the command prints no {self.gate}=NUMBER; its numbers are: {numbers}"
+            )
+        if gated.ratio[2] < 1:
+            raise Complaint(
+                f"{self.gate} drops beyond its noise: {comparison_words(gated, self.proof)}; nothing is left behind",
+                code=ExitCode.NO,
+            )
+
+
+def _overlay(
+    kernel: KeptKernel,
+    task: Task,
+    python: InstalledPython,
+    file: str,
+    guard: str,
+    measured: _EndToEndRun | None,
+) -> None:
+    """Write the overlay. A command of `--e2e` runs before, with the overlay in its own processes only."""
+    homes = python.find_files(task, baseline_source(task), file)
+    entry_points = [entry.name for entry in task.entry_points]
+    choice = measured_guard(kernel, task, guard) if guard else None
+    source = guarded(homes, kernel.source, entry_points[0], choice) if choice else kernel.source
+    modules = [home.path for home in homes]
+    texts = merge_files(
+        homes, source, entry_points, users=lambda name: python.users(name, other_than=modules)
+    )
+    if not texts:
+        raise NotApplicable(f"{modules[0]} of {python.name} has this already")
+    data = {home.path: home.encoded(texts[home.path]) for home in homes if home.path in texts}
+    python.check_free(next(iter(data)))
+    if measured is not None:
+        with TemporaryDirectory(prefix="wavedeck-overlay-") as folder:
+            measured.source = source
+            trial, files = python.write(data, Path(folder))
+            measured.compare((Side(Path.cwd()), Side(Path.cwd(), overlay=str(trial))), files)
+    switch = python.install(data)
+    emit(f"overlay       {switch}: runs the kernel of {kernel.attempt} for {', '.join(data)}")
+    emit(f"python        {python.name}; processes that start from now on")
+    emit(f"take it away  wavedeck apply --overlay {python.program} --remove")
 
 
 def _name(kernel: KeptKernel) -> str:
