@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
@@ -307,6 +308,27 @@ def _task_result(result: PredictionResult, name: str) -> Row:
     }
 
 
+# flashinfer-bench: flashinfer_bench/data/solution.py. SOL-ExecBench: src/sol_execbench/core/data/solution.py
+
+
+def _solutions(results: Sequence[PredictionResult], name: str, *, spec: Row) -> Files:
+    """For each definition `solutions/wavedeck/OP/DEFINITION/SOLUTION.json`, with the fastest correct candidate."""
+    files = {}
+    for file, group in _by_file(result for result in results if result.execution):
+        winner = max(group, key=lambda result: _ratio_of_sums(result) or 0.0)
+        definition = file.rpartition("/")[2]
+        solution = re.sub(r"[^\w.-]+", "-", f"{definition}_{name}")
+        document = {
+            "name": solution,
+            "definition": definition,
+            "author": "wavedeck",
+            "spec": spec | {"entry_point": "main.py::run", "destination_passing_style": False},
+            "sources": [{"path": "main.py", "content": winner.source}],
+        }
+        files[f"solutions/wavedeck/{file}/{solution}.json"] = _json(document, 2)
+    return files
+
+
 # What the formats share
 
 
@@ -381,4 +403,8 @@ _FORMATS: Mapping[SuiteKind, Callable[[Sequence[PredictionResult], str], Files]]
     SuiteKind.KERNELBENCH_X: _kernelbench_x,
     SuiteKind.KERNELBENCH: _kernelbench,
     SuiteKind.AGENTKERNELARENA: _arena,
+    SuiteKind.FLASHINFER_TRACE: partial(_solutions, spec={"language": "triton", "target_hardware": ["cuda"]}),
+    SuiteKind.SOL_EXECBENCH: partial(
+        _solutions, spec={"languages": ["triton"], "target_hardware": ["LOCAL"]}
+    ),
 }

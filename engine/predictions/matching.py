@@ -14,6 +14,7 @@ import msgspec
 
 from engine.errors import UsageProblem
 from engine.reply.candidate import Unusable, read_reply
+from suites.public.loaders.traces import ENTRY, Solution
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask
 
@@ -176,7 +177,7 @@ class ReadPredictions(NamedTuple):
 
 
 def read_predictions(path: Path) -> ReadPredictions:
-    """Return the predictions of a file in JSON Lines, of a JSON array, or of KernelBench's folder of kernels.
+    """Return the predictions of a file in JSON Lines, of a JSON array, or of a folder of solutions or KernelBench's kernels.
 
     Raises `UsageProblem` if the path cannot be read at all.
     """
@@ -193,6 +194,8 @@ def read_predictions(path: Path) -> ReadPredictions:
     data = data.removeprefix(b"\xef\xbb\xbf")
     if data.lstrip().startswith(b"["):
         return _read_array(path, data)
+    if data.lstrip().startswith(b"{\n"):
+        return _collect([(path.name, data)])
     return _collect(
         (f"line {number}", line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()
     )
@@ -224,6 +227,8 @@ def _read_item(place: str, item: bytes) -> Prediction | str:
         return f"{place} is not JSON: {error}"
     if not isinstance(fields, dict):
         return f"{place} is not a JSON object"
+    if "sources" in fields:
+        return _read_solution(place, item)
     if "predict" not in fields:
         return f"{place} has no `predict`"
     text = fields["predict"]
@@ -240,8 +245,25 @@ def _read_item(place: str, item: bytes) -> Prediction | str:
     )
 
 
+def _read_solution(place: str, item: bytes) -> Prediction | str:
+    """Read a solution of a trace set: one file, and a function that returns its outputs."""
+    try:
+        solution = msgspec.json.decode(item, type=Solution)
+    except msgspec.DecodeError as error:
+        return f"{place} is no solution: {error}"
+    if solution.spec.get("destination_passing_style", True):
+        return (
+            f"{place}: solution {solution.name} gets its outputs as arguments; its function must return them"
+        )
+    if len(solution.sources) != 1:
+        return f"{place}: solution {solution.name} has {len(solution.sources)} files; it must be one"
+    function = str(solution.spec.get("entry_point")).rpartition("::")[2]
+    text = solution.sources[0].get("content", "") + f"\n{ENTRY} = {function}\n" * (function != ENTRY)
+    return Prediction(place, text, file=solution.definition)
+
+
 def _read_folder(folder: Path) -> ReadPredictions:
-    """Read the folder of a run of KernelBench, which has a file for each sample. Files with other names are left out."""
+    """Read a folder of solutions, or of a run of KernelBench, which has a file for each sample. Other files are left out."""
     files = []
     for path in folder.iterdir():
         match = KERNELBENCH_FILE.fullmatch(path.name)
@@ -255,6 +277,10 @@ def _read_folder(folder: Path) -> ReadPredictions:
             problems.append(f"{path.name} cannot be read: {error}")
             continue
         predictions.append(Prediction(path.name, text, file=f"level{level}_{problem}"))
+    if not files and (solutions := sorted(folder.rglob("*.json"))):
+        return _collect((path.name, path.read_bytes()) for path in solutions)
     if not files:
-        raise UsageProblem(f"{folder} has no file with a name such as level_1_problem_3_sample_0_kernel.py")
+        raise UsageProblem(
+            f"{folder} has no solution in JSON, and no file with a name such as level_1_problem_3_sample_0_kernel.py"
+        )
     return ReadPredictions(tuple(predictions), tuple(problems))

@@ -24,8 +24,10 @@ MARKERS = {
     SuiteKind.ATREX_BENCH: "data/unified_attention/shapes.json",
     SuiteKind.GEAK_TASKS: "*/kernel.py",
     SuiteKind.TRITONPARSE: "*/repro_*.py",
+    SuiteKind.FLASHINFER_TRACE: "definitions/**/*.json",
+    SuiteKind.SOL_EXECBENCH: "*/*/definition.json",
 }
-"""A path that only a folder of this kind has, from its root; `*` matches any name."""
+"""A path that only a folder of this kind has, from its root; `*` matches any name, `**` any folders."""
 
 COMMITS = {
     SuiteKind.TRITONBENCH_REVISED: "453b021",

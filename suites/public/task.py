@@ -29,6 +29,8 @@ class SuiteKind(TextEnum):
     ATREX_BENCH = "atrex-bench"
     GEAK_TASKS = "geak-tasks"
     TRITONPARSE = "tritonparse"
+    FLASHINFER_TRACE = "flashinfer-trace"
+    SOL_EXECBENCH = "sol-execbench"
 
 
 class ReferenceKind(TextEnum):

@@ -31,13 +31,27 @@ from tui.print.plain import emit, listing
 @click.option(
     "--show", "shown", metavar="FILE", type=click.Path(path_type=Path), help="Print the table of a capture."
 )
-def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, shown: Path | None) -> int:
+@click.option(
+    "--server",
+    "trace",
+    metavar="TRACE",
+    type=click.Path(path_type=Path),
+    help="Print the kernels of a trace (a file or a folder) by GPU time. With CMD, record it into the new folder TRACE.",
+)
+def capture_command(
+    target: str, command: tuple[str, ...], *, out: Path | None, shown: Path | None, trace: Path | None
+) -> int:
     """Record the calls of PKG.MOD:FN, or of an operator torch.ops.X.Y, in all Python processes of CMD.
 
     CMD is your benchmark, test or server: `wavedeck capture vllm.ops:rms_norm -o calls -- python bench.py`. Recorded are
     shapes, strides, dtypes, numbers, aliasing, ranges of indices, and how often and how long each distinct call ran. The exit
     code is that of CMD; 1 if CMD succeeds without a call.
+    With --server: which kernels take the GPU's time, who made each, and what a faster one can give.
     """
+    if trace is not None:
+        if shown is not None or out is not None:
+            raise Complaint("--server records no calls; leave out --show and -o")
+        return server_kernels((target, *command) if target else (), trace)
     if shown is not None:
         if target or out is not None:
             raise Complaint("--show prints a capture and records nothing; leave out the rest")
@@ -63,16 +77,28 @@ def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, 
     return code
 
 
-def run_program(command: Sequence[str], recording: OpenCapture) -> tuple[int, str]:
+def server_kernels(command: Sequence[str], trace: Path) -> int:
+    """Record a trace of the command, if there is one, and print the kernels of the trace; return the command's exit code."""
+    from .server_kernels import (
+        kernels_page,
+        record_trace,
+    )  # its readers take longer to import than all of this module
+
+    code = run_program(record_trace(command, trace))[0] if command else 0
+    emit(kernels_page(trace))
+    return code
+
+
+def run_program(command: Sequence[str], recording: OpenCapture | None = None) -> tuple[int, str]:
     """Run a program in the foreground; return its exit code, as a shell does for a program that a signal ended.
 
-    Prints and returns why its function cannot be recorded, at once, so that a person can stop a long program.
+    Prints and returns why the function of a recording cannot be recorded, at once, so that a person can stop a long program.
     """
     said = ""
-    program = subprocess.Popen(command, env=recording.environment(os.environ))
+    program = subprocess.Popen(command, env=recording.environment(os.environ) if recording else None)
     with signals_for(program):
         while (code := wait_for(program)) is None:
-            if not said and recording.problem:
+            if recording and not said and recording.problem:
                 said = recording.problem
                 say(said)
     return code if code >= 0 else 128 - code, said

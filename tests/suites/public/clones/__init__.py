@@ -5,6 +5,7 @@ from .modules import atrex, kernelbench, robust_kbench
 from .packages import aiter, tritonparse
 from .scripts import SCRIPT, TORCH, geak_eval, kernelbench_x, tritonbench
 from .task_folders import arena, arena_of_schema_2, geak_tasks, gpu_mode
+from .trace_sets import sol_execbench, solution, trace_set
 
 __all__ = [
     "SCRIPT",
@@ -22,6 +23,9 @@ __all__ = [
     "kernelbench_x",
     "robust_kbench",
     "separated",
+    "sol_execbench",
+    "solution",
+    "trace_set",
     "tritonbench",
     "tritonparse",
     "write",

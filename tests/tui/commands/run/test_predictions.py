@@ -59,6 +59,39 @@ def test_predictions_are_judged_once_and_written(shell: Shell, home: Home, suite
     assert len(list_sessions(home)) == 1
 
 
+@pytest.mark.judge
+def test_solutions_of_a_trace_set_are_judged_and_the_winner_is_one(shell: Shell, tmp_path: Path) -> None:
+    assert shell("suites", "add", "traces", str(clones.trace_set(tmp_path / "set"))).code == 0
+    solutions = clones.write(
+        Path("solutions"),
+        {
+            "mine.json": clones.solution(),
+            "two.json": clones.solution(sources=[{"path": name, "content": "x"} for name in "ab"]),
+            "filled.json": clones.solution(spec={"entry_point": "main.py::scale"}),
+        },
+    )
+    done = shell("suites", "judge", "traces", str(solutions), "--devices", "cpu")
+    assert done.code == ExitCode.NO
+    assert (
+        "filled.json: solution mine gets its outputs as arguments; its function must return them" in done.err
+    )
+    assert "two.json: solution mine has 2 files; it must be one" in done.err
+    assert done.out.splitlines()[1].split() == ["scale_d40", "correct", "-"]
+    assert shell("export", "latest", "out", "--results").code == ExitCode.DONE
+    (file,) = Path("out").rglob("*.json")
+    written = json.loads(file.read_bytes())
+    assert file.parent == Path("out/solutions/wavedeck/scale/scale_d40")
+    assert (written["name"], written["definition"], written["author"]) == (file.stem, "scale_d40", "wavedeck")
+    assert written["spec"] == {
+        "language": "triton",
+        "target_hardware": ["cuda"],
+        "entry_point": "main.py::run",
+        "destination_passing_style": False,
+    }
+    again = shell("suites", "judge", "traces", str(file), "--devices", "cpu")
+    assert (again.code, again.out.splitlines()[1].split()[1]) == (ExitCode.DONE, "correct")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
