@@ -19,6 +19,7 @@ Public benchmarks:
 People's programs:
     captures/       records the calls of a function in a program, and chooses cases from them
 Others:
+    input_kinds.py  offsets of sequences, block tables and other inputs of serving, which a `problem.py` draws
     costs.py        runs a task's `cost.py`
     check.py        only for `wavedeck task check`: the Python files of a folder, and the bytes of its cost model
     errors.py       errors of suites and tasks

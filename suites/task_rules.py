@@ -116,7 +116,7 @@ def _interface_problems(task: Task) -> Iterator[Problem]:
     parameters = {name for signature in signatures for name in signature.parameters}
     for key in ("outlier_inputs", "in_place"):
         for name in getattr(task, key):
-            if name not in parameters:
+            if re.split(r"[.\[(]", name)[0] not in parameters:
                 yield key, f"{name!r} is no parameter{nearest(name, parameters)}"
 
 

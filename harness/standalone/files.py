@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from harness.wire.errors import HarnessError
+from suites import input_kinds
 from suites.loader import baseline_source
 from suites.source.python_source import parse_python
 from suites.task import Case, Task, Tolerance
@@ -21,6 +22,7 @@ FORMULAS = {
         "FLOAT32_ROUNDING", "TF32_ALLOWANCE", "_EIGHT_BITS", "terms_of", "allowed", "_sizes", "spacing", "overflow", "_format",
     ),
     "comparison/compare.py": ("quantization_metrics",),
+    "../kit/in_place.py": ("taking_parts",),
     "inputs/distributions.py": ("PROBABILITY", "FACTOR", "TAIL", "inject_outliers", "_places"),
 }  # fmt: skip
 """Definitions of the judge that the test contains as text, so that both have one formula."""
@@ -45,10 +47,13 @@ def standalone_files(task: Task, source: str) -> dict[str, str]:
     named = {"name": name, "task": task.id}
     test = (_HERE / "test.txt").read_text(encoding="utf-8")
     bench = (_HERE / "bench.txt").read_text(encoding="utf-8")
+    problem = (task.folder / "problem.py").read_text(encoding="utf-8")
+    kinds = Path(input_kinds.__file__).read_text(encoding="utf-8")
     return {
         f"{name}_kernel.py": source,
         f"{name}_baseline.py": baseline_source(task),
-        f"{name}_problem.py": (task.folder / "problem.py").read_text(encoding="utf-8"),
+        f"{name}_problem.py": problem.replace(input_kinds.__name__, f"{name}_input_kinds"),
+        **({f"{name}_input_kinds.py": kinds} if input_kinds.__name__ in problem else {}),
         f"test_{name}.py": test.format(
             **named, data=_data(task), exact=msgspec.to_builtins(Tolerance()), formulas=_formulas()
         ),

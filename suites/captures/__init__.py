@@ -3,5 +3,6 @@
 startup/        what the person's Python runs at its start: the hook that records (Python 3.9, standard library)
 program.py      the environment of the person's program, and the files that its processes write
 capture.py      the file of a capture: its types, reading, merging
+signature_texts.py    writes a call as `--shapes` does
 choice.py       chooses the cases of a task from a capture
 """

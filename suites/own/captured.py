@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
-from suites.captures.capture import CallSignature, Capture, signature_text
+from suites.captures.capture import CallSignature, Capture
 from suites.captures.choice import choose_cases
+from suites.captures.signature_texts import signature_text
+from suites.dtypes import is_exact
 from suites.errors import BadKernelFile
+from suites.input_kinds import Integers
 
 from .shapes import Inputs, parse_shapes
 
@@ -46,7 +51,8 @@ def captured_inputs(capture: Capture) -> CapturedInputs:
         )
     except ValueError as problem:
         raise BadKernelFile(str(problem)) from problem
-    inputs_of = {id(signature): inputs for signature, inputs in alike}
+    ranged = _with_common_ranges([inputs for _, inputs in alike])
+    inputs_of = {id(signature): inputs for (signature, _), inputs in zip(alike, ranged, strict=True)}
     cases = tuple(
         msgspec.structs.replace(inputs_of[id(case.signature)], weight=case.weight, exam=case.exam)
         for case in choice.cases
@@ -64,7 +70,27 @@ def captured_inputs(capture: Capture) -> CapturedInputs:
 def _form(inputs: Inputs) -> object:
     """Return what cases must have in common: the layouts of their tensors and their plain arguments."""
     layouts = [
-        (name, len(tensor.shape), tensor.transposed, tensor.strides is None)
+        (name, len(tensor.shape), tensor.transposed, tensor.strides is None, type(tensor.kind))
         for name, tensor in inputs.tensors.items()
     ]
     return layouts, inputs.scalars
+
+
+def _with_common_ranges(cases: Sequence[Inputs]) -> list[Inputs]:
+    """Return the cases; an integer range that differs between them, and ends at no size of each case, becomes that of all."""
+    changed = [dict(case.tensors) for case in cases]
+    for name in cases[0].tensors:
+        columns: list[Any] = [tensors[name] for tensors in changed]
+        kinds = [column.kind for column in columns if type(column.kind) not in (Integers, type(None))]
+        if kinds or not all(isinstance(column.low, int) and is_exact(column.dtype) for column in columns):
+            continue
+        sizes = [{size for tensor in tensors.values() for size in tensor.shape} for tensors in changed]
+        is_size = all(column.high in of_case for column, of_case in zip(columns, sizes, strict=True))
+        low, most = min(column.low for column in columns), max(column.high for column in columns)
+        for tensors, column in zip(changed, columns, strict=True):
+            high = column.high if is_size else most
+            kind = column.kind and Integers(low, high)
+            tensors[name] = msgspec.structs.replace(column, low=low, high=high, kind=kind)
+    return [
+        msgspec.structs.replace(case, tensors=tensors) for case, tensors in zip(cases, changed, strict=True)
+    ]

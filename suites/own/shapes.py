@@ -1,4 +1,4 @@
-"""Parses `--shapes`: `x=Mx4096:fp16, w=4096:fp16, idx=M:int64:0..32000, eps=1e-6, M=1,16,256`."""
+"""Parses `--shapes`: `x=Mx4096:fp16, w=4096:fp16, idx=M:int64:0..32000, cu=B+1:i32:cu_seqlens(M), eps=1e-6, M=1,16,256, B=8`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import astuple
 
 import msgspec
 
 from suites.dtypes import TASK_DTYPES, is_exact, item_bytes
 from suites.errors import BadKernelFile, nearest
+from suites.input_kinds import KINDS, BlockTable, InputKind, Integers
 from suites.source.python_source import parse_literal
 
 from .evidence import InputsSeen
@@ -22,11 +25,26 @@ SHORT_DTYPES = {
 }  # fmt: skip
 MOST_CASES = 32
 Dim = int | str
-"""A size: a number, a name, or a multiple of a name such as `2*N`."""
-Scalar = bool | int | float | str | None
-_ENTRIES = re.compile(r"[,;]\s*(?=[A-Za-z_]\w*\s*=)")
-_DIM = re.compile(r"(?:(?P<factor>\d+)\*?)?(?P<name>[A-Za-z_]\w*)|(?P<number>\d+)")
-_RANGE = re.compile(r"(?P<low>-?[\w.]+?)\.\.(?P<high>-?[\w.]+)")
+"""A size: a number, a name, or a multiple of a name and a number more, such as `2*N` or `B+1`."""
+
+
+class Largest(msgspec.Struct, frozen=True):
+    """A plain value: the length of the longest sequence of an input with offsets, or the largest value of another input."""
+
+    input: str
+
+    def __repr__(self) -> str:
+        return f"max({self.input})"
+
+
+Scalar = bool | int | float | str | None | Largest
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*|\[\d+\]|\(\d+\))?")
+"""An input: a parameter, or its part, as `meta.lens` of an object, `kv[0]` of a list and `kv(0)` of a tuple."""
+_ENTRIES = re.compile(r"[,;]\s*(?=[A-Za-z_][\w.\[\]]*(?:\(\d+\))?\s*=)")
+_DIM = re.compile(r"(?:(?P<factor>\d+)\*?)?(?P<name>[A-Za-z_]\w*)(?P<more>\+\d+)?|(?P<number>\d+)")
+_KIND = re.compile(r"(?P<word>[a-z]\w*)(?:\((?P<arguments>.*)\))?")
+_LARGEST = re.compile(r"max\((?P<input>.+)\)")
+_RANGE = re.compile(r"(?P<low>-?[\w.*+]+?)\.\.(?P<high>-?[\w.*+]+)")
 EXAMPLE = "x=8192x4096:fp16, w=4096:fp16"
 
 
@@ -44,6 +62,8 @@ class TensorShape(msgspec.Struct, frozen=True):
     """Smallest value; `None`: normally distributed values."""
     high: Dim | float | None = None
     """Largest value. Integers stay below it."""
+    kind: InputKind | None = None
+    """How the values depend on each other, or on other inputs."""
     is_annotated: bool = False
     """The annotation of the parameter gives it."""
 
@@ -140,7 +160,7 @@ def _parse(text: str, annotated: Mapping[str, TensorShape]) -> list[Inputs]:
     stripped = text.strip().strip(",;")
     for entry in _ENTRIES.split(stripped) if stripped or not annotated else ():
         name, separator, value = (part.strip() for part in entry.partition("="))
-        if not separator or not name.isidentifier() or not value:
+        if not separator or not _NAME.fullmatch(name) or not value:
             raise BadKernelFile(f"--shapes: {entry!r} is no input; write inputs as {EXAMPLE!r}")
         if name in tensors or name in values:
             raise BadKernelFile(f"--shapes: {name} occurs twice in {text!r}")
@@ -149,11 +169,11 @@ def _parse(text: str, annotated: Mapping[str, TensorShape]) -> list[Inputs]:
         else:
             values[name] = value
     tensors |= {name: tensor for name, tensor in annotated.items() if name not in {**tensors, **values}}
-    used = {part for tensor in tensors.values() for part in _names(tensor)}
+    used = {part for tensor in tensors.values() for part in _names(tensor)} - tensors.keys()
     for name in used - values.keys():
         raise BadKernelFile(f"--shapes: the size {name} has no value; add {name}=4096, or several values")
     sweeps = {name: _size_values(name, values[name]) for name in values if name in used}
-    scalars = {name: _scalar(name, value) for name, value in values.items() if name not in used}
+    scalars = {name: _scalar(name, value, tensors) for name, value in values.items() if name not in used}
     if not tensors:
         raise BadKernelFile(f"--shapes: {text!r} has no tensor; write inputs as {EXAMPLE!r}")
     return [
@@ -172,11 +192,16 @@ def _tensor(name: str, value: str) -> TensorShape:
         )
     tensor = TensorShape(_dims(name, shape), full)
     for option in options:
-        bounds = _RANGE.fullmatch(option)
-        if bounds:
-            tensor = msgspec.structs.replace(
-                tensor, low=_bound(name, bounds["low"]), high=_bound(name, bounds["high"])
-            )
+        bounds, word = _RANGE.fullmatch(option), _KIND.fullmatch(option)
+        if word and word["word"] in KINDS:
+            read = _kind(name, word, tensor)
+            low, high = getattr(read, "low", 0), getattr(read, "high", None)
+            tensor = msgspec.structs.replace(tensor, low=low, high=high, kind=read)
+        elif bounds:
+            low, high = _bound(name, bounds["low"]), _bound(name, bounds["high"])
+            # Other inputs may read the values of a vector.
+            kind = Integers(low, high) if is_exact(full) and len(tensor.shape) == 1 else None
+            tensor = msgspec.structs.replace(tensor, low=low, high=high, kind=kind)
         elif option == "t" and len(tensor.shape) > 1:
             tensor = msgspec.structs.replace(tensor, transposed=True)
         elif option.startswith("strides=") and option.count("x") == len(tensor.shape) - 1:
@@ -184,7 +209,7 @@ def _tensor(name: str, value: str) -> TensorShape:
         else:
             raise BadKernelFile(
                 f"--shapes: {name} has the unknown part {option!r}; write a range as 0..100, a transposed tensor as t, "
-                "other strides as strides=1x4096"
+                f"other strides as strides=1x4096, a kind as {', '.join(KINDS)}"
             )
     if tensor.needs_range:
         raise BadKernelFile(
@@ -199,30 +224,58 @@ def _dims(name: str, text: str) -> tuple[Dim, ...]:
     for part in text.split("x") if text else []:
         match = _DIM.fullmatch(part.strip())
         if match is None or match["number"] == "0":
-            raise BadKernelFile(f"--shapes: {name} has the size {part!r}; write sizes as 8192x4096 or Mx4096")
-        if match["number"]:
-            dims.append(int(match["number"]))
-        else:
-            dims.append(f"{match['factor']}*{match['name']}" if match["factor"] else match["name"])
+            raise BadKernelFile(
+                f"--shapes: {name} has the size {part!r}; write sizes as 8192x4096, Mx4096 or B+1"
+            )
+        dims.append(_dim_of(match))
     return tuple(dims)
 
 
-def _bound(name: str, text: str) -> Dim | float:
-    """Return a bound of a range, a number or the name of a size. Raises `BadKernelFile`."""
-    if text.isidentifier():
-        return text
+def _dim_of(match: re.Match[str]) -> Dim:
+    if match["number"]:
+        return int(match["number"])
+    factor = f"{match['factor']}*" if match["factor"] else ""
+    return f"{factor}{match['name']}{match['more'] or ''}"
+
+
+def _kind(name: str, match: re.Match[str], tensor: TensorShape) -> InputKind:
+    """Return the kind of an entry such as `block_table(N,lens,16)`. Raises `BadKernelFile` with its form."""
+    word, texts = match["word"], (match["arguments"] or "").split(",")
+    make, form = KINDS[word]
+    parts: list[Dim | float] = [_bound(name, text.strip()) for text in texts if text]
+    if word == "permutation":
+        parts += tensor.shape[-1:]
+    if word == "sorted" and not is_exact(tensor.dtype):
+        parts = [float(part) if isinstance(part, int) else part for part in parts]
+    elif not is_exact(tensor.dtype):
+        raise BadKernelFile(
+            f"--shapes: {name} is {tensor.dtype}, but {word} means integers; write {name}=8:i32:{word}"
+        )
     try:
-        return int(text)
-    except ValueError:
-        try:
-            return float(text)
-        except ValueError:
-            raise BadKernelFile(f"--shapes: {name} has the bound {text!r}, which is no number") from None
+        kind = make(*parts)
+        if isinstance(kind, BlockTable) and not isinstance(kind.lengths, str):
+            raise TypeError("its second argument is an input")
+    except TypeError as error:
+        raise BadKernelFile(f"--shapes: {name} has {match.group()!r}; write {form}") from error
+    return kind
+
+
+def _bound(name: str, text: str) -> Dim | float:
+    """Return a bound of a range: a number, a size, or an input that a kind reads. Raises `BadKernelFile`."""
+    for number in (int, float):
+        with suppress(ValueError):
+            return number(text)
+    if match := _DIM.fullmatch(text):
+        return _dim_of(match)
+    if _NAME.fullmatch(text):
+        return text
+    raise BadKernelFile(f"--shapes: {name} has the bound {text!r}, which is no number")
 
 
 def _names(tensor: TensorShape) -> set[str]:
-    parts = [*tensor.shape, *(tensor.strides or ()), tensor.low, tensor.high]
-    return {part.rpartition("*")[2] for part in parts if isinstance(part, str)}
+    read = astuple(tensor.kind) if tensor.kind is not None else ()
+    parts = [*tensor.shape, *(tensor.strides or ()), tensor.low, tensor.high, *read]
+    return {size_name(part) for part in parts} - {""}
 
 
 def _size_values(name: str, text: str) -> list[int]:
@@ -238,8 +291,14 @@ def _size_values(name: str, text: str) -> list[int]:
     return list(dict.fromkeys(values))
 
 
-def _scalar(name: str, text: str) -> Scalar:
-    """Return the plain value of an entry such as `eps=1e-6`. Raises `BadKernelFile`."""
+def _scalar(name: str, text: str, tensors: Mapping[str, TensorShape]) -> Scalar:
+    """Return the plain value of an entry such as `eps=1e-6` or `longest=max(cu)`. Raises `BadKernelFile`."""
+    if largest := _LARGEST.fullmatch(text):
+        if (read := tensors.get(largest["input"])) is None or read.kind is None:
+            raise BadKernelFile(
+                f"--shapes: {name} reads {largest['input']}; add {largest['input']}=8:i32:1..1025"
+            )
+        return Largest(largest["input"])
     word = {"none": "None", "true": "True", "false": "False"}.get(text.lower(), text)
     try:
         value = parse_literal(word)
@@ -258,5 +317,22 @@ def value_of(dim: Dim, sizes: Mapping[str, int]) -> int:
     """Return the value of a size."""
     if isinstance(dim, int):
         return dim
-    factor, _, name = dim.rpartition("*")
-    return int(factor or 1) * sizes[name]
+    factor, name, more = split_dim(dim)
+    return factor * sizes[name] + more
+
+
+def split_dim(dim: str) -> tuple[int, str, int]:
+    """Return the factor of a size, its name, and the number that is added: `(2, "N", 1)` of `2*N+1`."""
+    factor, _, rest = dim.rpartition("*")
+    name, _, more = rest.partition("+")
+    return int(factor or 1), name, int(more or 0)
+
+
+def parameter_of(name: str) -> str:
+    """Return the parameter of an input, which may be a part of it."""
+    return re.split(r"[.\[(]", name)[0]
+
+
+def size_name(dim: object) -> str:
+    """Return the name in a size; empty for a number."""
+    return split_dim(dim)[1] if isinstance(dim, str) and dim else ""

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import msgspec
 
 from suites.dtypes import is_exact
 from suites.errors import BadKernelFile
+from suites.input_kinds import CuSeqlens, problem_of
 
-from .shapes import Dim, Inputs, Scalar, TensorShape, value_of
+from .shapes import Dim, Inputs, Scalar, TensorShape, parameter_of, size_name, value_of
 
 CPU_ELEMENTS = 1 << 16
 """Elements of the largest tensor in the interpreter: a call then takes about a second."""
 MOST_CPU_ELEMENTS = 1 << 21
 """If a kernel needs larger sizes, such as whole blocks, a tensor has this many elements at most."""
+POOL_PART = MOST_CPU_ELEMENTS // CPU_ELEMENTS
 FEWEST = 4
 """The smallest size to which a size is shrunk that is never the last of a tensor."""
 FEWEST_OF_ALL = 16
@@ -48,14 +52,28 @@ class Design:
         """Return the shape of a tensor."""
         return tuple(value_of(dim, sizes) for dim in self.tensors[name].shape)
 
+    def can_be(self, sizes: dict[str, int]) -> bool:
+        """Return whether inputs of these sizes can have their kinds."""
+
+        def sized(part: Any) -> Any:
+            return value_of(part, sizes) if size_name(part) in sizes else part
+
+        pairs = [(name, tensor.kind) for name, tensor in self.tensors.items() if tensor.kind is not None]
+        kinds = {name: type(kind)(*map(sized, astuple(kind))) for name, kind in pairs}
+        return not any(problem_of(kind, self.shape(name, sizes), kinds) for name, kind in kinds.items())
+
     def is_exact(self, name: str) -> bool:
         """Return whether a tensor holds integers or booleans."""
         dtype = self.tensors[name].dtype
         return is_exact(self.dtypes[0] if dtype == CASE_DTYPE else dtype)
 
     def elements(self, sizes: dict[str, int]) -> int:
-        """Return the elements of the largest tensor."""
-        return max(math.prod(self.shape(name, sizes)) for name in self.tensors)
+        """Return the elements of the largest tensor. Of a cache, of which a call uses some blocks, a part counts."""
+        pools = {getattr(tensor.kind, "pool", None) for tensor in self.tensors.values()}
+        parts = {
+            name: POOL_PART if pools & {*tensor.shape[:1]} else 1 for name, tensor in self.tensors.items()
+        }
+        return max(math.prod(self.shape(name, sizes)) // part for name, part in parts.items())
 
     @property
     def values(self) -> dict[str, list[int]]:
@@ -73,7 +91,8 @@ class Design:
 
     def small_sizes(self) -> Iterator[tuple[dict[str, int], ...]]:
         """Yield sizes of all cases for the interpreter. Those that keep more of the person's sizes come first."""
-        last = {_name(tensor.shape[-1]) for tensor in self.tensors.values() if tensor.shape}
+        tensors = [tensor for tensor in self.tensors.values() if tensor.shape and tensor.kind is None]
+        last = {size_name(tensor.shape[-1]) for tensor in tensors}
         rows = set(self.sizes[0]) - last
         tried: list[tuple[dict[str, int], ...]] = []
         for axes, fewest, most in (
@@ -92,9 +111,15 @@ class Design:
     ) -> dict[str, int]:
         """Halve the largest of `rows` as far as allowed, then all of `last` together: one may be a multiple of another."""
         small = dict(sizes)
+        widest = {name: max(self.values[name]) for name in self.named}
+
+        def can_halve(axis: str) -> bool:
+            # A cache keeps as many blocks as hidden cases need.
+            return small[axis] // 2 >= fewest and self.can_be(small | widest | {axis: small[axis] // 2})
+
         while self.elements(small) > most:
-            largest = max(rows, key=lambda axis: (small[axis], axis), default="")
-            halved = {largest} if largest and small[largest] // 2 >= fewest else last
+            largest = max(filter(can_halve, rows), key=lambda axis: (small[axis], axis), default="")
+            halved = {largest} if largest else last
             halved = {axis for axis in halved if small.get(axis, 0) // 2 >= fewest}
             if not halved:
                 break
@@ -115,7 +140,7 @@ def design(cases: Sequence[Inputs], parameters: Sequence[str]) -> Design:
                 "--shapes: all cases need the same inputs, plain values and names of sizes; only sizes and dtypes may differ"
             )
     for name in (*first.tensors, *first.scalars):
-        if name not in parameters:
+        if parameter_of(name) not in parameters:
             raise BadKernelFile(
                 f"--shapes: {name} is no parameter of the entry point, which takes {', '.join(parameters)}"
             )
@@ -123,20 +148,28 @@ def design(cases: Sequence[Inputs], parameters: Sequence[str]) -> Design:
     axes: dict[tuple[int, ...], str] = {}
     sizes: list[dict[str, int]] = [dict(case.sizes) for case in cases]
     tensors = {}
-    for name, tensor in first.tensors.items():
+    # Offsets come last: of a size that other inputs have, there is one more.
+    for name, tensor in sorted(first.tensors.items(), key=lambda item: isinstance(item[1].kind, CuSeqlens)):
         columns = [case.tensors[name] for case in cases]
         if len({len(column.shape) for column in columns}) > 1:
             raise BadKernelFile(f"--shapes: {name} must have as many dimensions in each case")
-        shape = []
+        if len({type(column.kind) for column in columns}) > 1:
+            raise BadKernelFile(f"--shapes: {name} must have the same kind in each case")
+        shape: list[Dim] = []
         for place in range(len(tensor.shape)):
             dims = [column.shape[place] for column in columns]
-            shape.append(_named(f"{name}_{place}", dims, cases, axes, sizes))
+            one_less = tuple(value_of(dim, case.sizes) - 1 for dim, case in zip(dims, cases, strict=True))
+            if isinstance(tensor.kind, CuSeqlens) and not size_name(dims[0]) and one_less in axes:
+                shape.append(f"{axes[one_less]}+1")
+            else:
+                shape.append(_named(re.sub(r"\W", "_", f"{name}_{place}"), dims, cases, axes, sizes))
         tensors[name] = msgspec.structs.replace(
             tensor, shape=tuple(shape), dtype=_dtype(name, columns, dtypes)
         )
     if not sizes[0]:  # a task needs a size
         sizes = [{"n": 1} for _ in cases]
-    for name, tensor in tensors.items():
+    for name in first.tensors:
+        tensor = tensors[name]
         columns = [case.tensors[name] for case in cases]
         if len({(column.transposed, column.strides is None) for column in columns}) > 1:
             raise BadKernelFile(f"--shapes: {name} must have the same layout in each case")
@@ -151,12 +184,18 @@ def design(cases: Sequence[Inputs], parameters: Sequence[str]) -> Design:
                 )
                 for place in range(len(strides))
             )
+        kind = tensor.kind
+        if kind is not None:
+            parts = zip(*(astuple(column.kind) for column in columns if column.kind), strict=True)
+            kind = type(kind)(*(_known(f"the bounds of {name}", part, cases, axes) for part in parts))
         tensors[name] = msgspec.structs.replace(
             tensor,
             strides=strides,
-            low=_bound(name, [column.low for column in columns], cases, axes),
-            high=_bound(name, [column.high for column in columns], cases, axes),
+            low=_known(f"the bounds of {name}", [column.low for column in columns], cases, axes),
+            high=_known(f"the bounds of {name}", [column.high for column in columns], cases, axes),
+            kind=kind,
         )
+    tensors = {name: tensors[name] for name in first.tensors}
     weights = tuple(case.weight for case in cases)
     differing = [name for name in sizes[0] if len({size[name] for size in sizes}) > 1]
     named = tuple(differing) if any(weights) else tuple(first.sizes)
@@ -205,40 +244,23 @@ def _named(
 
 
 def _known(
-    subject: str, dims: Sequence[Dim], cases: Sequence[Inputs], axes: dict[tuple[int, ...], str]
-) -> Dim:
-    """Return the name of the size that these numbers are in all cases, or the number itself if it is the same in all.
-
-    Raises `BadKernelFile` if they differ and are no size of a tensor.
-    """
-    if isinstance(dims[0], str) and len(set(dims)) == 1:
-        return dims[0]
-    values = tuple(value_of(dim, case.sizes) for dim, case in zip(dims, cases, strict=True))
-    if values in axes:
-        return axes[values]
-    if len(set(values)) > 1:
-        raise BadKernelFile(f"--shapes: {subject} differ between the cases, but are no size of a tensor")
-    return values[0]
-
-
-def _bound(
-    name: str,
-    bounds: Sequence[Dim | float | None],
+    subject: str,
+    values: Sequence[Dim | float | None],
     cases: Sequence[Inputs],
     axes: dict[tuple[int, ...], str],
-) -> Dim | float | None:
-    """Return one bound of an index tensor's values for all cases: a number or a size's name.
+) -> Any:
+    """Return a size, a number or `None` for all cases: the name of a size if whole numbers are this size in all of them.
 
-    Whole numbers that differ between the cases must be sizes of them. Raises `BadKernelFile`.
+    Raises `BadKernelFile` if the values differ and are no size of a tensor.
     """
-    if all(isinstance(bound, int | str) for bound in bounds):
-        return _known(
-            f"the bounds of {name}", [bound for bound in bounds if isinstance(bound, int | str)], cases, axes
-        )
-    if len(set(bounds)) > 1:
-        raise BadKernelFile(f"--shapes: the bounds of {name} differ between the cases")
-    return bounds[0]
-
-
-def _name(dim: Dim) -> str:
-    return dim.rpartition("*")[2] if isinstance(dim, str) else ""
+    first = values[0]
+    if len(set(values)) == 1 and not isinstance(first, int):
+        return first
+    dims = [value for value in values if isinstance(value, int | str)]
+    if len(dims) == len(values):
+        numbers = tuple(value_of(dim, case.sizes) for dim, case in zip(dims, cases, strict=True))
+        if numbers in axes:
+            return axes[numbers]
+        if len(set(numbers)) == 1:
+            return numbers[0]
+    raise BadKernelFile(f"--shapes: {subject} differ between the cases, but are no size of a tensor")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from suites.dtypes import BY_TARGET, is_exact
+from suites.input_kinds import BlockTable, CuSeqlens, Integers, Slots
 from suites.source.python_source import parse_literal
 from suites.task import Axis
 
 from .draft import Draft
-from .shapes import Dim, Scalar, TensorShape
+from .shapes import Dim, Largest, Scalar, TensorShape, parameter_of, size_name, split_dim
 from .sizes import CASE_DTYPE, Design
 
 _STRIDED = '''\
@@ -35,43 +37,78 @@ def files_of(draft: Draft, name: str) -> dict[str, str]:
 
 
 def inputs_text(design: Design, parameters: Sequence[str]) -> str:
-    """Return the text of `make_inputs`, with its import: it draws each tensor and returns the inputs in the order of
+    """Return the text of `make_inputs` with its imports: it draws each tensor and returns the inputs in the order of
     `parameters`.
 
     A parameter that is neither a tensor, a plain argument nor a size is left out: its default counts.
     """
+    imports = "".join(f"{line}\n" for line in ("import torch", *_kinds_import(design)))
+    return f"{imports}\n\n{_make_inputs(design, parameters)}"
+
+
+def _kinds_import(design: Design) -> list[str]:
+    """Return the line that imports the kinds of the inputs, if they have any."""
+    kinds = {type(tensor.kind).__name__ for tensor in design.tensors.values() if tensor.kind is not None}
+    return [f"from suites.input_kinds import {', '.join([*sorted(kinds), 'draw_inputs'])}"] if kinds else []
+
+
+def _make_inputs(design: Design, parameters: Sequence[str]) -> str:
     uses_strides = any(tensor.strides is not None for tensor in design.tensors.values())
-    lines = [
-        "import torch\n\n\n"
-        + (_STRIDED if uses_strides else "")
-        + "def make_inputs(sizes, dtype, generator):"
-    ]
+    lines = [(_STRIDED if uses_strides else "") + "def make_inputs(sizes, dtype, generator):"]
+    kinds = {name: kind for name, tensor in design.tensors.items() if (kind := tensor.kind) is not None}
+    if kinds:
+        lines.append("    kinds = {")
+        for name, kind in kinds.items():
+            shape = "".join(f"{_size(dim)}, " for dim in design.tensors[name].shape)
+            parts = [_size(p) if size_name(p) in design.sizes[0] else repr(p) for p in astuple(kind)]
+            lines.append(
+                f'        "{name}": ({type(kind).__name__}({", ".join(parts)}), ({shape.rstrip()})),'
+            )
+        lines += ["    }", "    drawn = draw_inputs(generator, kinds)"]
     items = []
-    for name in parameters:
+    for name in names_in_order(design, parameters):
         if name in design.tensors:
-            lines.append(f"    {_local(name)} = {_drawn(design.tensors[name])}")
+            lines.append(f"    {_local(name)} = {_drawn(name, design.tensors[name])}")
             items.append(f'"{name}": {_local(name)}')
         elif name in design.scalars:
-            items.append(f'"{name}": {design.scalars[name]!r}')
+            items.append(f'"{name}": {_scalar(design.scalars[name], design)}')
         elif name in design.sizes[0]:
             items.append(f'"{name}": {_size(name)}')
     lines.append(f"    return {{{', '.join(items)}}}")
     return "\n".join(lines) + "\n"
 
 
+def names_in_order(design: Design, parameters: Sequence[str]) -> list[str]:
+    """Return the parameters; one with parts as its parts."""
+    parts = {name: [part for part in design.tensors if parameter_of(part) == name] for name in parameters}
+    return [name for parameter in parameters for name in parts[parameter] or [parameter]]
+
+
+def _scalar(value: Scalar, design: Design) -> str:
+    """Return the expression of a plain value."""
+    if not isinstance(value, Largest):
+        return repr(value)
+    drawn = f'drawn["{value.input}"]'
+    if isinstance(design.tensors[value.input].kind, CuSeqlens):
+        drawn = f"({drawn}[1:] - {drawn}[:-1])"
+    return f"int({drawn}.max(initial=0))"
+
+
 def _local(name: str) -> str:
-    return f"{name}_" if name in ("sizes", "dtype", "generator", "torch") else name
+    is_taken = name in ("sizes", "dtype", "generator", "torch", "drawn", "kinds")
+    return f"{name}_" if is_taken else re.sub(r"\W", "_", name)
 
 
 def _size(dim: Dim | float | None) -> str:
     if not isinstance(dim, str):
         return repr(dim)
-    factor, _, name = dim.rpartition("*")
-    return f'{factor} * sizes["{name}"]' if factor else f'sizes["{name}"]'
+    factor, name, more = split_dim(dim)
+    return f"{factor} * " * (factor != 1) + f'sizes["{name}"]' + f" + {more}" * bool(more)
 
 
-def _drawn(tensor: TensorShape) -> str:
-    """Return the expression that draws a tensor: booleans, integers in its range, or floats, uniform in a range or else normal.
+def _drawn(name: str, tensor: TensorShape) -> str:
+    """Return the expression that draws a tensor: its kind, booleans, integers in its range, or floats, uniform in a range or else
+    normal.
 
     Transposed and strided tensors get their layout.
     """
@@ -80,7 +117,9 @@ def _drawn(tensor: TensorShape) -> str:
         dims[-2:] = reversed(dims[-2:])
     shape = ", ".join(map(_size, dims)) or "()"
     dtype = "dtype" if tensor.dtype == CASE_DTYPE else f"torch.{tensor.dtype}"
-    if tensor.dtype == "bool":
+    if tensor.kind is not None:
+        drawn = f'torch.as_tensor(drawn["{name}"], dtype={dtype})' + ".mT.contiguous()" * tensor.transposed
+    elif tensor.dtype == "bool":
         drawn = f"torch.rand({shape}, generator=generator) < 0.5"
         drawn = f"({drawn})" if tensor.transposed else drawn
     elif tensor.dtype != CASE_DTYPE and is_exact(tensor.dtype):
@@ -111,10 +150,10 @@ def problem_text(draft: Draft) -> str:
         return _joined([reference.text, make_inputs, _oracle(draft)])
     head = f'"""Inputs and right outputs of `{draft.entry.name}`. The reference is {reference.place}."""\n'
     design = replace(draft.design, scalars=_kept_defaults(draft) | draft.design.scalars)
-    make_inputs = inputs_text(design, draft.entry.parameters).removeprefix("import torch\n\n\n")
+    make_inputs = _make_inputs(design, draft.entry.parameters)
     imports = [line for line in reference.imports if line != "import torch"]
     future = [line for line in imports if line.startswith("from __future__")]
-    later_imports = [line for line in imports if line not in future]
+    later_imports = [line for line in imports if line not in future] + _kinds_import(design)
     blocks = ["\n".join(lines) for lines in (future, ["import torch", *later_imports]) if lines]
     return _joined([head, *blocks, reference.text, make_inputs, _oracle(draft)])
 
@@ -146,7 +185,8 @@ def _oracle(draft: Draft) -> str:
     places = [place for place in range(count) if place not in plain]
     parts = ["result"] if count == 1 else [f"result[{place}]" for place in places]
     parts += [""] * (len(outputs) - len(parts))
-    truths = [output.input or part for output, part in zip(outputs, parts, strict=True)]
+    named = [re.sub(r"\((\d+)\)", r"[\1]", output.input) for output in outputs]
+    truths = [name or part for name, part in zip(named, parts, strict=True)]
     for place, name in enumerate(draft.returns):
         if not name:  # the reference has either all parts that are no tensors, or none: then they are None
             truths.insert(place, f"result[{place}]" if plain else "None")
@@ -167,20 +207,25 @@ def _joined(parts: Sequence[str]) -> str:
 def cost_text(draft: Draft) -> str:
     """Return the text of `cost.py`: each input is read once, each output written once.
 
-    Not counted are inputs that are changed too, rows that indices do not choose, and outputs of unknown shape: a figure that is
-    too high would praise kernels.
+    Not counted are inputs that are changed too, rows that indices do not choose, blocks and slots, which values choose, and
+    outputs of unknown shape: a figure that is too high would praise kernels.
     """
     design = draft.design
     lines = ["from suites import Cost, item_bytes", "", "", "def cost(sizes, dtype):"]
+    kinds = [tensor.kind for tensor in design.tensors.values()]
     bounds = {
         tensor.high: name
         for name, tensor in design.tensors.items()
         if isinstance(tensor.high, str) and design.is_exact(name)
     }
+    pools = [kind.pool for kind in kinds if isinstance(kind, BlockTable | Slots)]
     terms = []
     for name, tensor in design.tensors.items():
         if name in draft.changed:
             continue  # whether it is also read is not known, and a figure too high praises kernels
+        if tensor.kind is None and tensor.shape and tensor.shape[0] in pools:
+            lines.append(f"    # {name} is not counted: how many blocks are read depends on values.")
+            continue
         factors = []
         for dim in tensor.shape:
             index = bounds.get(str(dim))
@@ -188,15 +233,16 @@ def cost_text(draft: Draft) -> str:
             factors.append(
                 f"min({_size(dim)}, {_elements(design.tensors[index].shape)})" if index else _size(dim)
             )
-        lines.append(f"    {name}_bytes = {_product(factors, tensor.dtype)}")
-        terms.append(f"{name}_bytes")
+        lines.append(f"    {_local(name)}_bytes = {_product(factors, tensor.dtype)}")
+        terms.append(f"{_local(name)}_bytes")
     first = None
     for place, name in enumerate(draft.output_names):
         shape = draft.shape_of(place)
-        if shape is None:
-            lines.append(f"    # {name} is not counted: no sizes give its shape.")
+        if shape is None or (draft.outputs[place].input and shape[0] in pools):
+            lines.append(f"    # {name} is not counted: no sizes give how much of it is written.")
             continue
         first = first or shape
+        name = _local(name)
         lines.append(
             f"    written_{name} = {_product(map(_size, shape), draft.dtype_of(draft.outputs[place]))}"
         )
@@ -345,7 +391,7 @@ def instruction(draft: Draft) -> str:
         lines.append(
             f"- Further parameters of the signature, at its end: `{', '.join(entry.left_out)}`. They always have these defaults."
         )
-    for name in entry.parameters:
+    for name in names_in_order(draft.design, entry.parameters):
         if name in draft.design.tensors:
             lines.append(f"- `{name}`: {tensor_words(draft.design, name)}.")
         elif name in draft.design.scalars:
@@ -380,7 +426,10 @@ def tensor_words(design: Design, name: str) -> str:
         words += ", the last two dimensions swapped in memory"
     if tensor.strides is not None:
         words += f", strides {', '.join(map(str, tensor.strides))}"
-    if tensor.low is not None:
+    if tensor.kind is not None and type(tensor.kind) is not Integers:
+        meaning, _, _ = (tensor.kind.__doc__ or "").partition("\n")
+        words += f", {tensor.kind!r}: {meaning.removesuffix('.')}"
+    elif tensor.low is not None:
         words += f", values from {tensor.low} to {'below ' if design.is_exact(name) else ''}{tensor.high}"
     return words
 

@@ -30,7 +30,7 @@ from suites.own.entry import Function, KernelFile, called_with, names_in_express
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.own.joining import join_kernels
 from suites.own.request import KernelRequest
-from suites.own.shapes import Inputs, inputs_of, parse_shapes
+from suites.own.shapes import Inputs, inputs_of, parameter_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import axis_words, inputs_text, tensor_words
 from suites.source.package import Package, find_package, own_variables
@@ -119,7 +119,7 @@ def only_sent(
 def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
     """Return the inputs with named sizes. Raises `BadKernelFile` if they are not those of the entry point."""
     designed = design(cases, entry.parameters)
-    inputs = designed.tensors.keys() | designed.scalars.keys() | designed.sizes[0].keys()
+    inputs = {*map(parameter_of, designed.tensors), *designed.scalars, *designed.sizes[0]}
     for parameter in entry.parameters:
         if parameter not in inputs and parameter not in entry.defaults:
             raise BadKernelFile(

@@ -98,7 +98,9 @@ def own_options(function: F) -> F:
             "--shapes",
             multiple=True,
             metavar="TEXT",
-            help='Inputs of a kernel file: "x=8192x4096:fp16, w=4096:fp16"; "x=Mx4096:fp16, M=1,16,256" sweeps a size. Repeatable: one case each.',
+            help='Inputs of a kernel file: "x=8192x4096:fp16, w=4096:fp16"; "x=Mx4096:fp16, M=1,16,256" sweeps a size. '
+            "Integers as a server has them: cu=B+1:i32:cu_seqlens(T), lengths(T), starts(LENS), t=BxW:i32:block_table(N,LENS,16), slots(N), permutation, "
+            "distinct(E), sorted(0,9), pow2(1,64). Repeatable: one case each.",
         ),
         click.option(
             "--reference",

@@ -29,6 +29,7 @@ from harness.worker.candidate.loading import confine, failed, import_candidate
 from harness.worker.candidate.serving import serve
 from harness.worker.kit import candidate_trace
 from harness.worker.kit.candidate_trace import file_of
+from harness.worker.kit.in_place import taking_parts
 from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from . import ahead, capture
@@ -85,7 +86,7 @@ def compile_candidate(
     prepare(target)
 
     def call(arguments: Arguments) -> None:
-        getattr(module, entry_point)(**zero_arguments(arguments))
+        taking_parts(getattr(module, entry_point), arguments)(**zero_arguments(arguments))
 
     def call_all() -> None:  # in the scout alone
         """Call the entry point with all cases, the further ones with one config; the scout alone runs this."""

@@ -27,6 +27,7 @@ from harness.worker.compiler.compiler import zero_arguments
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.traffic import cannot, running
 from harness.worker.kit import candidate_trace
+from harness.worker.kit.in_place import taking_parts
 from harness.worker.kit.operator_mode import OperatorMode, tensors
 
 from . import three_programs
@@ -74,7 +75,7 @@ def run_case(
         arguments = zero_arguments(specified)
         observation.admit(arguments)
         with running(observation), _limited(cpu_s), host, _ReaderCalls(host):
-            getattr(module, request.entry_point)(**arguments)
+            taking_parts(getattr(module, request.entry_point), arguments)(**arguments)
     except SystemExit:
         why = "the candidate ended its process"
     except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)

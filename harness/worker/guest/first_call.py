@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+import suites.input_kinds  # noqa: F401 -- inputs import it, and the sandbox hides our files
 from harness.hardware.targets import target
 from harness.wire.messages.guest import Plain
 from harness.wire.messages.program import FirstCall, ReadInputs
@@ -19,6 +20,7 @@ from harness.worker.candidate.outputs import in_inputs, parts_of, problem
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.known_memory import KnownMemory
 from harness.worker.kit import arena, candidate_trace
+from harness.worker.kit.in_place import taking_parts
 from suites.own.evidence import CallSeen, FirstCallSeen, InputsSeen, OutputSeen, ValueSeen
 
 from .watch import OperatorWatch
@@ -41,10 +43,9 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
         make_inputs = vars(_imported(scratch / "inputs.py", request.inputs))["make_inputs"]
 
         def make() -> Inputs:
-            drawn = make_inputs(
-                request.sizes, getattr(torch, request.dtype), torch.Generator().manual_seed(_SEED)
-            )
-            return {name: drawn[name] for name in request.parameters if name in drawn}
+            generator = torch.Generator().manual_seed(_SEED)
+            inputs: Inputs = make_inputs(request.sizes, getattr(torch, request.dtype), generator)
+            return inputs
 
         make()
     except Exception as error:  # noqa: BLE001 -- foreign code
@@ -58,7 +59,7 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     module = None
     try:
         module = import_candidate(file, request.kernel)
-        entry = vars(module)[request.entry_point]
+        entry = taking_parts(vars(module)[request.entry_point], inputs)
         with interpreter.observe(tensors, known=KnownMemory()) as observation:
             watch = OperatorWatch(observation, str(file))
             try:
@@ -131,7 +132,7 @@ def _call_reference(request: FirstCall, make: Callable[[], Inputs], scratch: Pat
         calls = []
         for _ in range(2):
             inputs = make()
-            calls.append(_seen(function(**inputs), _tensors(inputs), _tensors(make())))
+            calls.append(_seen(taking_parts(function, inputs)(**inputs), _tensors(inputs), _tensors(make())))
     except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
         return CallSeen(error=_words(error))
     (seen, first), (_, second) = calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,7 @@ from harness.worker.candidate.patches import Snapshot
 from harness.worker.candidate.serving import serve
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, candidate_trace
-from harness.worker.kit.in_place import with_changed_inputs, without_plain
+from harness.worker.kit.in_place import taking_parts, with_changed_inputs, without_plain
 from harness.worker.kit.poison import KINDS
 from harness.worker.triton_hooks import warm
 
@@ -156,7 +156,7 @@ class Guest:
         in the observation, and what the call raised does not count. `SystemExit` ends the process.
         """
         inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
-        entry: Callable[..., Any] = getattr(self._module, request.entry_point)
+        entry = taking_parts(getattr(self._module, request.entry_point), arguments)
         value, plain = None, None
         changed_state: tuple[str, ...] = ()
         self._foreign_kernels.take()

@@ -1,11 +1,44 @@
-"""The outputs of a call: without the parts of its result that are no tensors, with the arguments that it wrote."""
+"""The arguments of a call, and its outputs: without the parts that are no tensors, with the arguments that it wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from harness.wire.messages.guest import Plain
+
+
+def taking_parts(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
+    """Return a function that takes inputs of these names, parts of its arguments: `kv[0]` is of a list, `kv(0)` of a tuple.
+
+    `meta.lens` is an attribute of an object `meta`, of the class that annotates the parameter.
+    """
+    if all(map(str.isidentifier, names)):
+        return function
+
+    def call(*args: Any, **inputs: Any) -> Any:
+        whole: dict[str, Any] = {}
+        for name, value in inputs.items():
+            base, sign, part = re.split(r"([.\[(]|$)", name, maxsplit=1)
+            if sign == "[":
+                whole.setdefault(base, []).append(value)
+            elif sign == "(":
+                whole[base] = (*whole.get(base, ()), value)
+            elif sign:
+                whole.setdefault(base, {})[part] = value
+            else:
+                whole[base] = value
+        kinds, names = inspect.get_annotations(inspect.unwrap(function)), getattr(function, "__globals__", {})
+        for name, value in whole.items():
+            if isinstance(value, dict):
+                kind = names.get(kinds.get(name), kinds.get(name))
+                whole[name] = (kind if isinstance(kind, type) else SimpleNamespace)(**value)
+        return function(*args, **whole)
+
+    return call
 
 
 def without_plain(value: Any, returns: Sequence[str]) -> tuple[Any, tuple[Plain, ...] | None]:

@@ -189,7 +189,7 @@ class Caller:
         if step.case.scalars:
             return tuple(itertools.takewhile(given.inputs.__contains__, self._signature.by_position))
         required = (name for name in self._signature.by_position if name not in self._signature.defaults)
-        return () if step.case.hidden else tuple(required)
+        return () if step.case.hidden else tuple(itertools.takewhile(given.inputs.__contains__, required))
 
     def _parameters(self, step: Step, given: Given) -> tuple[str, ...]:
         """Return the inputs to pass as `torch.nn.Parameter`; never one that the task changes in place."""

@@ -19,7 +19,7 @@ from harness.wire.calls.tensors import Arguments, CaseSpecs
 from harness.wire.messages.guest import Plain
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
-from harness.worker.kit.in_place import with_changed_inputs, without_plain
+from harness.worker.kit.in_place import taking_parts, with_changed_inputs, without_plain
 from harness.worker.oracle.arithmetic import EPS, Careful, exactly
 from harness.worker.oracle.comparison.bounds import overflow
 from harness.worker.oracle.comparison.measure import ErrorMeasure, measure_output
@@ -299,7 +299,7 @@ class Problem:
             declared = self._task.outputs_of(case)
             named[OUTPUT_DTYPES] = {output.name: torch_dtype(dtype_of(output, case)) for output in declared}
         try:
-            return self._oracle(**copies, **named), copies
+            return taking_parts(self._oracle, copies)(**copies, **named), copies
         except torch.OutOfMemoryError:
             raise
         except Exception as error:

@@ -33,6 +33,7 @@ from harness.wire.messages.profiled import (
 )
 from harness.worker.candidate.loading import close_doors, import_candidate, see_package, set_variables
 from harness.worker.kit import arena, candidate_trace, gpu
+from harness.worker.kit.in_place import taking_parts
 from harness.worker.kit.stopwatch import Stopwatch
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, Policy
@@ -67,7 +68,7 @@ def main() -> None:
     opened = _confine(request, scratch)
     file = scratch / candidate_trace.NAME
     try:
-        entry = getattr(import_candidate(file, request.source), request.entry_point)
+        entry = taking_parts(getattr(import_candidate(file, request.source), request.entry_point), arguments)
         for _ in range(WARM_CALLS):
             inputs.copy_(original)
             entry(**values)

@@ -66,7 +66,7 @@ from harness.worker.candidate.serving import serve
 from harness.worker.kit import candidate_trace, device_memory, gpu
 from harness.worker.kit.call_graph import NotCaptured
 from harness.worker.kit.call_series import CallSeries, make_series
-from harness.worker.kit.in_place import with_changed_inputs, without_plain
+from harness.worker.kit.in_place import taking_parts, with_changed_inputs, without_plain
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 from harness.worker.replay.loaded_tape import LoadedTape, NotPlayed
 from harness.worker.replay.taping import NotTaped, taped
@@ -280,7 +280,7 @@ class Seat:
             if not request.ahead and not self._fresh:
                 # Forget what the module may have stored during calls that ran no kernels.
                 self._module, self._fresh = import_candidate(self._file, self._source), True
-            entry = getattr(self._module, request.entry_point)
+            entry = taking_parts(getattr(self._module, request.entry_point), request.arguments)
             changed, returns = request.changed_inputs, request.returns
             self._run = lambda at: entry(**self._copies.arguments[at])
             if changed or returns:

@@ -37,7 +37,7 @@ ENVIRONMENT = "_WAVEDECK_CAPTURE"
 """Names the module, the function and the folder, one a line."""
 MOST_SIGNATURES = 2000
 """Further signatures of a process are only counted."""
-MOST_VALUES = 256
+MOST_VALUES = 4096
 """Tensors that index are stored with their values if they have at most so many elements."""
 INDICES = ("torch.int64", "torch.int32")
 """Dtypes of tensors that index."""

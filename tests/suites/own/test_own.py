@@ -150,7 +150,8 @@ def test_inputs_of_each_case_become_readable_python() -> None:
     for line in (
         'x = torch.randn(sizes["M"], 2 * sizes["D"], generator=generator).to(dtype)',
         'w = torch.rand(sizes["D"], generator=generator).to(torch.float32)',
-        'idx = torch.randint(0, sizes["D"], (sizes["M"],), generator=generator, dtype=torch.int64)',
+        '"idx": (Integers(0, sizes["D"]), (sizes["M"],)),',
+        'idx = torch.as_tensor(drawn["idx"], dtype=torch.int64)',
         'b = torch.randn(sizes["b_1"], sizes["b_0"], generator=generator).to(torch.float16).mT',
         'return {"x": x, "w": w, "idx": idx, "b": b, "eps": 1e-06, "mask": None}',
     ):

@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 
 from sessions.state.figure_words import us_words
-from suites.captures.capture import CallSignature, Capture, read_capture, signature_text
+from suites.captures.capture import CallSignature, Capture, read_capture
 from suites.captures.program import OpenCapture
+from suites.captures.signature_texts import signature_text
 from suites.errors import BadCapture
 from tui.diagnostics import Complaint, ExitCode, say, write_error
 from tui.facts.tables import Column, Field, Number

@@ -15,9 +15,11 @@ from suites.captures.capture import (
     IndexValues,
     TensorValue,
     read_capture,
-    signature_text,
 )
 from suites.captures.choice import choose_cases
+from suites.captures.signature_texts import signature_text
+from suites.own.shapes import parse_shapes
+from suites.own.sizes import design
 from tests.support.command_line import Shell
 from tests.support.judge.gpu import needs_gpu
 from tui.diagnostics import ExitCode
@@ -177,6 +179,36 @@ for last in (7, 99, 3, 5):
     assert program.shell("capture", "--show", str(program.out)).out.splitlines()[1].split()[4:] == [
         "table=100x4:float32:t,", "index=2:int64:2..100",
     ]  # fmt: skip
+
+
+def test_patterns_in_recorded_values_become_kinds_of_inputs(program: Program) -> None:
+    bench = """
+import torch
+from ops import attend
+cu = torch.tensor([0, 3, 3, 9, 9], dtype=torch.int32)
+lens = torch.tensor([3, 20, 17, 8], dtype=torch.int32)
+table = torch.tensor([[5, 0, 0], [7, 2, 9], [7, 4, 1], [3, 0, 0]], dtype=torch.int32)
+q, cache = torch.randn(9, 2, 8), torch.randn(16, 8, 2, 8)
+order = torch.tensor([3, 1, 0, 2])
+slots = torch.tensor([100, 3, 77, -1])
+for _ in range(2):
+    attend(q, cache, cu, cu, 6, table, lens, order, slots, torch.tensor([2, 0, 15, 2]), [q, q])
+"""
+    names = "q, cache, cu_q, cu_k, max_q, table, lens, order, slots, rows, pair"
+    program.write(ops=f"def attend({names}):\n    return 0\n", bench=bench)
+    assert program.capture("ops:attend")[0] == 0
+    (row,) = program.calls.signatures
+    text = signature_text(row)
+    for words in (
+        "cu_q=5:int32:cu_seqlens(9)", "cu_k=5:int32:cu_seqlens(9,cu_q)", "max_q=max(cu_q)",
+        "table=4x3:int32:block_table(16,lens,8)", "lens=4:int32:3..21", "order=4:int64:permutation",
+        "slots=4:int64:slots(16,8)", "rows=4:int64:0..16", "pair[0]=9x2x8:float32",
+    ):  # fmt: skip
+        assert f"{words}," in f"{text},", text
+    (inputs,) = parse_shapes([text])
+    designed = design([inputs], names.split(", "))
+    assert designed.tensors["cu_k"].shape == ("table_0+1",)
+    assert all(designed.can_be(small[0]) for small in designed.small_sizes())
 
 
 @pytest.mark.judge
