@@ -29,7 +29,7 @@ BOUNDS = tuple(1 << power for power in (0, *range(2, 14)))
 """The M_LEQ bounds that aiter looks for."""
 _DEVICE = r",device_name=(?P<device>[^,]+)(,dtype=\w+)?"
 _VLLM = re.compile(
-    rf"(E=(?P<E>\d+),N=(?P<N>\d+)|N=(?P<n>\d+),K=(?P<K>\d+)){_DEVICE}(,block_shape=\[\d+,\d+\])?\.json"
+    rf"(E=(?P<E>\d+),N=(?P<N>\d+)|N=(?P<n>\d+),K=(?P<K>\d+)){_DEVICE}(,block_shape=\[\d+,(?(n)(?P<space> )?)\d+\])?\.json"
 )
 _SGLANG = re.compile(
     rf"triton_(?P<triton>\d+_\d+_\d+)/E=(?P<E>\d+),N=(?P<N>\d+){_DEVICE}(,block_shape=\[\d+, \d+\])?"
@@ -91,7 +91,7 @@ def config_file(path: str) -> ConfigFile:
         return ConfigFile(path, "SGLang", _sizes(match, E="E", N="N"), match["device"], triton=triton)
     if "triton_" not in PurePosixPath(path).parent.name and (match := _VLLM.fullmatch(name)):
         sizes = _sizes(match, E="E", N="N", n="N", K="K")
-        return ConfigFile(path, "vLLM", sizes, match["device"])
+        return ConfigFile(path, "SGLang" if match["space"] else "vLLM", sizes, match["device"])
     if match := _AITER.search(path):
         default = "DEFAULT" if match["nested"] else f"{match['arch']}-{match['kernel']}"
         return ConfigFile(

@@ -5,4 +5,5 @@ program.py      the environment of the person's program, and the files that its 
 capture.py      the file of a capture: its types, reading, merging
 signature_texts.py    writes a call as `--shapes` does
 choice.py       chooses the cases of a task from a capture
+lookups.py      tuned configurations that a program looked up, and the files that it lacks
 """

@@ -118,7 +118,7 @@ class Capture(msgspec.Struct, frozen=True):
     module: str
     function: str
     kind: str
-    """`function`, `operator`, or `kernel` for a Triton kernel: then the rows are its launches."""
+    """`function`, `operator`, `kernel` for a Triton kernel: then the rows are its launches; `lookups` of configurations."""
     file: str
     parameters: tuple[str, ...]
     versions: dict[str, str]
@@ -154,6 +154,9 @@ class Capture(msgspec.Struct, frozen=True):
 
 OPERATORS = "torch.ops"
 """The module of registered operators: its functions are `NAMESPACE.NAME`."""
+
+LOOKUPS = "tuned_configurations:lookups"
+"""The target that means all loaders of tuned configurations in vLLM, SGLang and aiter."""
 
 
 def target_words(module: str, function: str) -> str:

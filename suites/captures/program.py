@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from suites.captures.capture import OPERATORS, Capture, merge, read_capture, read_parts, target_words
+from suites.captures.capture import LOOKUPS, OPERATORS, Capture, merge, read_capture, read_parts, target_words
 from suites.errors import BadCapture
 
 STARTUP = Path(__file__).parent / "startup"
@@ -98,6 +98,8 @@ class OpenCapture:
                 "the command started no Python that can be followed: not `python -I` or `-E`, no container of its own"
             )
         parts = read_parts(self.parts)
+        if not parts and target == LOOKUPS:
+            raise BadCapture("no process imported a loader of configurations of vLLM, SGLang or aiter")
         if not parts:
             raise BadCapture(
                 f"no process imported {self.module}; check its name. A function of the script itself cannot be "

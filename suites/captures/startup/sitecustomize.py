@@ -41,7 +41,8 @@ def run_module(name: str, spec: Any) -> None:
 
 with suppress(Exception):  # the program must run without the hook, too; the capture says that it has no calls
     hooks = ("wavedeck_capture_hook", "wavedeck_kernel_witness")
-    for name in ("wavedeck_capture_signatures", "wavedeck_capture_proxy", *hooks):
+    parts = ("signatures", "proxy", "lookups")
+    for name in (*(f"wavedeck_capture_{part}" for part in parts), *hooks):
         path = os.path.join(FOLDER, f"{name}.py")
         run_module(name, spec_from_file_location(name, path, loader=StartupLoader(name, path)))
     for name in hooks:

@@ -35,6 +35,8 @@ from wavedeck_capture_signatures import (  # type: ignore[import-not-found]  # P
 open_file = open
 ENVIRONMENT = "_WAVEDECK_CAPTURE"
 """Names the module, the function and the folder, one a line."""
+LOOKUPS = "tuned_configurations"
+"""The module of the target that means all loaders of vLLM, SGLang and aiter."""
 MOST_SIGNATURES = 2000
 """Further signatures of a process are only counted."""
 MOST_VALUES = 4096
@@ -68,13 +70,17 @@ def start(environ: Mapping[str, str]) -> None:
     module, function, folder = environ[ENVIRONMENT].split("\n")
     # Without this file, the capture knows that Python's startup file did not reach the program.
     os.close(os.open(os.path.join(folder, "followed"), os.O_CREAT | os.O_WRONLY))
+    if module == LOOKUPS:
+        recorder = sys.modules["wavedeck_capture_lookups"].LookupRecorder(module, function, folder)
+        sys.meta_path.insert(0, Finder(recorder.wants, recorder.wrap))
+        return
     recorder = CallRecorder(module, function, folder)
     if module == OPERATORS:
-        sys.meta_path.insert(0, Finder("torch._ops", recorder.wrap))
+        sys.meta_path.insert(0, Finder("torch._ops".__eq__, recorder.wrap))
     elif module in sys.modules:
         recorder.wrap(sys.modules[module])
     else:
-        sys.meta_path.insert(0, Finder(module, recorder.wrap))
+        sys.meta_path.insert(0, Finder(module.__eq__, recorder.wrap))
 
 
 def is_of_program(error: BaseException) -> bool:
@@ -374,7 +380,7 @@ class CallRecorder:
             *sorted(keys.items(), key=lambda pair: pair[0]),
         )
 
-    def end(self, call: Any) -> None:
+    def end(self, call: Any, _result: Any) -> None:
         """Add the duration of a call to its row."""
         if call is not None:
             ended = perf_counter()
@@ -510,19 +516,3 @@ class CallRecorder:
             "missed": self.missed,
             "error": self.error,
         }
-
-
-class RecordedCallable:
-    """Replaces a callable object: records its calls, and has its attributes."""
-
-    def __init__(self, replaced: Callable[..., Any], recorded: Callable[..., Any]) -> None:
-        self.__wrapped__ = replaced
-        self._recorded = recorded
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the object and record the call."""
-        return self._recorded(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the object."""
-        return getattr(self.__wrapped__, name)

@@ -23,13 +23,13 @@ OF_A_CLASS = {"__class__", "__class_getitem__", "__del__", "__getattr__", "__get
 def make_proxy(
     target: Callable[..., Any],
     begin: Callable[[tuple[Any, ...], dict[str, Any]], Any],
-    end: Callable[[Any], None],
+    end: Callable[[Any, Any], None],
     traced: Callable[[], None],
 ) -> Any:
     """
     Return an object that a program cannot distinguish from `target`, except by `type`, `is` and the frame of a call.
 
-    A call is `begin(args, kwargs)`, the call of `target`, and `end` with the result of `begin`, unless the call fails.
+    A call is `begin(args, kwargs)`, the call of `target`, and `end` with the results of both, unless the call fails.
     torch.compile traces `target`, as without the proxy; then `traced` is called.
     """
     kind = type(target)
@@ -51,7 +51,7 @@ def make_proxy(
         begun = begin(args, kwargs)
         with HIDDEN:
             result = target(*args, **kwargs)
-        end(begun)
+        end(begun, result)
         return result
 
     def bind(self: Any, /, instance: Any, owner: Any = None) -> Any:
@@ -70,7 +70,8 @@ def make_proxy(
         """Read an attribute of the target. `traced` is called if torch.compile reads the code."""
         if name in members:
             return object.__getattribute__(self, name)
-        if name == "__code__" and sys._getframe(1).f_globals.get("__name__", "").startswith("torch._dynamo"):
+        is_code = name in ("__code__", "__wrapped__")
+        if is_code and sys._getframe(1).f_globals.get("__name__", "").startswith("torch._dynamo"):
             traced()
         with HIDDEN:
             value = getattr(target, name)
@@ -80,6 +81,8 @@ def make_proxy(
     if hasattr(kind, "__get__"):
         members["__get__"] = bind
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__getattribute__": read}
+    if kind.__name__ == "_lru_cache_wrapper":  # torch.compile reads it from the class
+        names["__wrapped__"] = target.__wrapped__  # type: ignore[attr-defined]
     return type(kind.__name__, (), {**members, **names})()
 
 
@@ -119,24 +122,26 @@ HIDDEN = Hidden()
 
 
 class Finder:
-    """Finds one module as the other finders do, and calls `executed` with it after its execution."""
+    """Finds the wanted modules as the other finders do, and calls `executed` with each after its execution."""
 
-    def __init__(self, module: str, executed: Callable[[ModuleType], None]) -> None:
-        self.module = module
+    def __init__(self, wants: Callable[[str], bool], executed: Callable[[ModuleType], None]) -> None:
+        self.wants = wants
         self.executed = executed
-        self.is_searching = False
+        self.searched: set[str] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the module's spec with a loader that calls `executed`; `None` for other modules."""
-        if name != self.module or self.is_searching:
+        """Return a wanted module's spec with a loader that calls `executed`; `None` for other modules."""
+        asker = getattr(sys._getframe(1).f_back, "f_globals", {}).get("__name__")
+        # `importlib.util` shows the spec to the program, as for `python -m`.
+        if not self.wants(name) or name in self.searched or asker == "importlib.util":
             return None
-        self.is_searching = True  # another hook may ask all finders in turn
+        self.searched.add(name)  # another hook may ask all finders in turn
         try:
             finders = [getattr(finder, "find_spec", None) for finder in sys.meta_path if finder is not self]
             specs = (find(name, path, target) for find in finders if find is not None)
             spec = next((spec for spec in specs if spec is not None), None)
         finally:
-            self.is_searching = False
+            self.searched.discard(name)
         if spec is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = Loader(spec.loader, self.executed)
         return spec

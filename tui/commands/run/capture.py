@@ -6,60 +6,66 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
 
 from sessions.state.figure_words import us_words
-from suites.captures.capture import CallSignature, Capture, read_capture
+from suites.captures.capture import LOOKUPS, CallSignature, Capture, read_capture
 from suites.captures.program import OpenCapture
 from suites.captures.signature_texts import signature_text
 from suites.errors import BadCapture
 from tui.diagnostics import Complaint, ExitCode, say, write_error
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted, grouped, percent
+from tui.print.lookup_pages import lookups_page
 from tui.print.plain import emit, listing
 
 
 @click.command(name="capture")
-@click.argument("target", metavar="[PKG.MOD:FN", default="")
-@click.argument("command", nargs=-1, metavar="-- CMD...]", type=click.UNPROCESSED)
+@click.argument("words", nargs=-1, metavar="[[PKG.MOD:FN] -- CMD...]", type=click.UNPROCESSED)
 @click.option(
     "-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write the capture."
 )
 @click.option(
     "--show", "shown", metavar="FILE", type=click.Path(path_type=Path), help="Print the table of a capture."
 )
+@click.option("--lookups", is_flag=True, help="Record look-ups of tuned configurations, not calls.")
 @click.option(
     "--server",
     "trace",
     metavar="TRACE",
     type=click.Path(path_type=Path),
-    help="Print the kernels of a trace (a file or a folder) by GPU time. With CMD, record it into the new folder TRACE.",
+    help="Print the kernels of a trace (a file or a folder) by GPU time. With CMD, record it into the new folder TRACE. "
+    "For look-ups: the trace with their share of GPU time.",
 )
 def capture_command(
-    target: str, command: tuple[str, ...], *, out: Path | None, shown: Path | None, trace: Path | None
+    words: tuple[str, ...], *, out: Path | None, shown: Path | None, lookups: bool, trace: Path | None
 ) -> int:
     """Record the calls of PKG.MOD:FN, or of an operator torch.ops.X.Y, in all Python processes of CMD.
 
     CMD is your benchmark, test or server: `wavedeck capture vllm.ops:rms_norm -o calls -- python bench.py`. Recorded are
     shapes, strides, dtypes, numbers, aliasing, ranges of indices, and how often and how long each distinct call ran. The exit
     code is that of CMD; 1 if CMD succeeds without a call.
-    With --server: which kernels take the GPU's time, who made each, and what a faster one can give.
+
+    --server shows which kernels take the GPU's time, who made each, and what a faster one can give. --lookups shows which tuned
+    configurations of vLLM, SGLang and aiter a server did not find, and how to tune them.
     """
-    if trace is not None:
-        if shown is not None or out is not None:
-            raise Complaint("--server records no calls; leave out --show and -o")
-        return server_kernels((target, *command) if target else (), trace)
+    if trace is not None and shown is None and not lookups:
+        if out is not None:
+            raise Complaint("--server records no calls; leave out -o")
+        return server_kernels(words, trace)
+    shares = shares_of(trace) if trace is not None else {}
     if shown is not None:
-        if target or out is not None:
+        if words or out is not None:
             raise Complaint("--show prints a capture and records nothing; leave out the rest")
-        emit(page(read_capture(shown)))
+        emit(page(read_capture(shown), shares))
         return ExitCode.DONE
-    if not target or not command or out is None:
-        raise Complaint("usage: wavedeck capture PKG.MOD:FN -o FILE -- CMD, or wavedeck capture --show FILE")
+    target, command = (LOOKUPS, words) if lookups else (words[0] if words else "", words[1:])
+    if not command or out is None:
+        raise Complaint("usage: wavedeck capture PKG.MOD:FN|--lookups -o FILE -- CMD, or with --show FILE")
     recording = OpenCapture(target, out)
     started = time.time()
     try:
@@ -73,17 +79,22 @@ def capture_command(
         if str(error) != said:
             say(str(error))
         return code
-    write_error(page(capture) + "\n")
+    write_error(page(capture, shares) + "\n")
     say(f"{out}: {summary(capture)}")
     return code
 
 
+def shares_of(trace: Path) -> dict[str, float]:
+    """Return shares of GPU time by kernel in lower case without underscores. Raises `Complaint`."""
+    from tui.print.server_kernels import kernels_of
+
+    return {kernel.name.lower().replace("_", ""): kernel.share for kernel in kernels_of(trace)}
+
+
 def server_kernels(command: Sequence[str], trace: Path) -> int:
     """Record a trace of the command, if there is one, and print the kernels of the trace; return the command's exit code."""
-    from .server_kernels import (
-        kernels_page,
-        record_trace,
-    )  # its readers take longer to import than all of this module
+    # Its readers take longer to import than all of this module.
+    from tui.print.server_kernels import kernels_page, record_trace
 
     code = run_program(record_trace(command, trace))[0] if command else 0
     emit(kernels_page(trace))
@@ -127,8 +138,10 @@ def signals_for(program: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def page(capture: Capture) -> str:
+def page(capture: Capture, shares: Mapping[str, float]) -> str:
     """Return the table of a capture, and remarks about what it cannot say."""
+    if capture.kind == "lookups":
+        return lookups_page(capture, shares)
     return "\n\n".join(
         filter(None, (listing(fields(capture), capture.signatures), "\n".join(remarks(capture))))
     )

@@ -38,12 +38,17 @@ _FIELDS: tuple[Field[TracedKernel], ...] = (
 )
 
 
-def kernels_page(trace: Path) -> str:
-    """Return the table of a trace. Raises `Complaint` if it holds no kernels."""
+def kernels_of(trace: Path) -> list[TracedKernel]:
+    """Return the kernels of a trace. Raises `Complaint` if it holds none."""
     try:
-        kernels = read_kernel_trace(trace)
+        return read_kernel_trace(trace)
     except ProfileFailed as error:
         raise Complaint(str(error)) from error
+
+
+def kernels_page(trace: Path) -> str:
+    """Return the table of a trace. Raises `Complaint` if it holds no kernels."""
+    kernels = kernels_of(trace)
     rest = kernels[MOST_ROWS:]
     share = percent(sum(kernel.share for kernel in rest))
     further = f"\n{len(rest)} further kernels, {share} of the GPU time" if rest else ""

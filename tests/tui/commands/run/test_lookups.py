@@ -1,0 +1,295 @@
+"""`wavedeck capture --lookups`: all planted misses of three projects are found and none else, and programs notice nothing."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.tuning.config_files import config_file
+from suites.captures.capture import LOOKUPS, read_capture
+from suites.captures.lookups import lookups_of
+from suites.captures.program import OpenCapture
+from tests.support.command_line import Done, Shell
+from tests.tui.commands.run.serving_packages import write_packages
+
+SERVER = """
+import triton
+from vllm.model_executor.layers.fused_moe import fused_moe as vllm_moe
+from vllm.model_executor.layers.quantization.utils import fp8_utils
+from sglang.srt.layers.moe.fused_moe_triton import fused_moe_triton_config as sglang_moe
+from sglang.srt.layers.quantization import fp8_kernel
+
+for M in (1, 3, 4, 3000):
+    for _ in range(50):
+        vllm_moe.try_get_optimal_moe_config((8, 28672, 4096), (8, 4096, 14336), 2, None, M)
+        vllm_moe.try_get_optimal_moe_config((64, 1024, 2048), (64, 2048, 512), 6, "fp8_w8a8", M, [128, 128])
+        fp8_utils.w8a8_matmul(M, 7168, 2048)
+        fp8_utils.w8a8_matmul(M, 1536, 7168)
+        sglang_moe.try_get_optimal_moe_config((8, 4096, 4096), None, M)
+        sglang_moe.try_get_optimal_moe_config((8, 4096, 4096), None, M, down_moe=True)
+        fp8_kernel.w8a8_matmul(M, 1536, 7168)
+"""
+AITER_SERVER = """
+from aiter.fused_moe import ActivationType, QuantType, get_2stage_cfgs
+from aiter.ops.gemm_op_a8w8 import gemm_a8w8_blockscale
+from aiter.ops.triton.utils.gemm_config_utils import get_gemm_config
+from aiter.tuned_gemm import get_GEMM_A16W16_config
+
+for m in (1, 100, 128):
+    gemm_a8w8_blockscale(m, 1536, 7168)
+    get_gemm_config("GEMM-A16W16", m, 256, 4096)
+    get_gemm_config("GEMM-A16W16", m, 512, 4096)
+get_GEMM_A16W16_config(64, 256, 5120, False, "torch.bfloat16", "torch.bfloat16")
+get_GEMM_A16W16_config(5, 2560, 5120, True, "torch.bfloat16", "torch.float32")
+for token in (128, 16):
+    get_2stage_cfgs(token, 7168, 256, 256, 9, "torch.bfloat16", "torch.float8_e4m3fnuz", "torch.float8_e4m3fnuz",
+                    QuantType.per_Token, True, ActivationType.Silu, False, 0, 0, is_ep=True)
+"""
+VLLM = "vllm/model_executor/layers"
+SGLANG = "python/sglang/srt/layers"
+MISSED = {
+    f"{VLLM}/fused_moe/configs/E=64,N=512,device_name=AMD_Instinct_MI300X,dtype=fp8_w8a8,block_shape=[128,128].json": (1, 4, 4096),
+    f"{VLLM}/quantization/utils/configs/"
+    "N=1536,K=7168,device_name=AMD_Instinct_MI300X,dtype=fp8_w8a8,block_shape=[128,128].json": (1, 4, 4096),
+    f"{SGLANG}/moe/fused_moe_triton/configs/triton_3_6_0/E=8,N=4096,device_name=NVIDIA_H200_down.json": (1, 4, 4096),
+    f"{SGLANG}/quantization/configs/"
+    "N=1536,K=7168,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128, 128].json": (1, 4, 4096),
+}  # fmt: skip
+AITER_MISSED = {
+    "aiter/configs/a8w8_blockscale_tuned_gemm.csv": (1,),
+    "aiter/ops/triton/configs/gemm/gfx942-GEMM-A16W16-N=512-K=4096.json": (1, 128),
+    "aiter/configs/bf16_tuned_gemm.csv": (8,),
+    "aiter/configs/tuned_fmoe.csv": (16,),
+}
+
+
+class Server:
+    """A program that uses the packages; its recording."""
+
+    def __init__(self, shell: Shell, folder: Path) -> None:
+        self.shell, self.folder, self.out = shell, folder, folder / "lookups"
+        write_packages(folder)
+
+    def record(self, script: str, *options: str) -> Done:
+        """Record a script."""
+        (self.folder / "serve.py").write_text(textwrap.dedent(script), encoding="utf-8")
+        command = (sys.executable, str(self.folder / "serve.py"))
+        return self.shell("capture", "--lookups", "-o", str(self.out), *options, "--", *command)
+
+    def trace(self, **microseconds: float) -> Path:
+        """Write a trace of torch's profiler, compressed as vLLM writes it, with the times of kernels."""
+        kernels = [
+            {"cat": "kernel", "name": name, "dur": time, "ph": "X"} for name, time in microseconds.items()
+        ]
+        events = [
+            {"cat": "cpu_op", "name": "aten::mm", "dur": 9e9},
+            {"ph": "M", "name": "process_name"},
+            *kernels,
+        ]
+        path = self.folder / "trace.json.gz"
+        path.write_bytes(gzip.compress(msgspec.json.encode({"schemaVersion": 1, "traceEvents": events})))
+        return path
+
+    @property
+    def missed(self) -> dict[str, tuple[int, ...]]:
+        """Sizes M by the file that the loader did not find, or in which it found no row."""
+        return {row.path: row.rows for row in lookups_of(read_capture(self.out), {}) if not row.is_found}
+
+
+@pytest.fixture
+def server(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    return Server(shell, tmp_path)
+
+
+def test_all_planted_misses_are_found_and_none_else(server: Server) -> None:
+    done = server.record(SERVER + AITER_SERVER)
+    assert done.code == 0, done.err
+    assert server.missed == MISSED | AITER_MISSED
+    assert "to tune: 8 of 8 missing rows" in done.err
+    hits = [row for row in lookups_of(read_capture(server.out), {}) if row.is_found]
+    assert sorted(row.function for row in hits) == [
+        "get_2stage_cfgs", "get_CKGEMM_config", "get_GEMM_A16W16_config", "get_gemm_config",
+        "get_moe_configs", "get_moe_configs", "get_w8a8_block_fp8_configs",
+    ]  # fmt: skip
+    assert "aiter get_2stage_cfgs" in done.err
+    assert "gfx942 304" in done.err
+
+
+def test_files_of_the_plan_are_those_that_apply_writes(server: Server) -> None:
+    server.record(SERVER + AITER_SERVER)
+    for path in server.missed:
+        if path.endswith(".json"):
+            file = config_file(path)
+            assert file.sizes == {name: int(size) for name, size in re.findall(r"\b([ENK])=(\d+)", path)}
+            assert file.home.lower() in path
+
+
+def test_shapes_of_aiter_go_to_its_own_tuner(server: Server) -> None:
+    done = server.record(AITER_SERVER)
+    table, command = re.findall(r"cat > missed_fmoe.csv <<'END'\n(.*?)END\n(.*)", done.err, re.DOTALL)[0]
+    assert list(csv.DictReader(table.splitlines())) == [
+        {
+            "token": "16", "model_dim": "7168", "inter_dim": "256", "expert": "256", "topk": "8",
+            "act_type": "ActivationType.Silu", "dtype": "torch.bfloat16", "q_dtype_a": "torch.float8_e4m3fnuz",
+            "q_dtype_w": "torch.float8_e4m3fnuz", "q_type": "QuantType.per_Token", "use_g1u1": "1", "doweight_stage1": "0",
+        }
+    ]  # fmt: skip
+    tuner = "python3 csrc/ck_gemm_moe_2stages_codegen/gemm_moe_tune.py"
+    assert command.startswith(f"{tuner} -i missed_fmoe.csv -o aiter/configs/tuned_fmoe.csv\n")
+    assert (
+        "M,N,K\n1,1536,7168\nEND\npython3 csrc/ck_gemm_a8w8_blockscale/gemm_a8w8_blockscale_tune.py -i"
+        in done.err
+    )
+    assert "8,2560,5120,True,torch.bfloat16,torch.float32,False,False\n" in done.err
+
+
+def test_table_of_one_model_belongs_to_its_family(server: Server) -> None:
+    script = """
+    import shutil
+    from aiter.ops import gemm_op_a8w8 as g
+    name = "a8w8_blockscale_bpreshuffle_tuned_gemm_dsv3.csv"
+    shutil.copy("FOLDER/aiter/configs/a8w8_blockscale_tuned_gemm.csv", "FOLDER/" + name)
+    g.get_CKGEMM_config(20000, 8192, 512, "FOLDER/" + name)
+    """
+    done = server.record(script.replace("FOLDER", str(server.folder)))
+    assert list(server.missed) == ["aiter/configs/a8w8_blockscale_bpreshuffle_tuned_gemm.csv"]
+    assert (
+        "gemm_a8w8_blockscale_tune.py --preshuffle -i a8w8_blockscale_bpreshuffle_missed_gemm.csv" in done.err
+    )
+    assert "\n8192,8192,512\n" in done.err, "aiter looks for no larger M"
+
+
+def test_kernels_below_one_percent_are_listed_and_not_tuned(server: Server) -> None:
+    server.record(SERVER)
+    trace = server.trace(fused_moe_kernel=30.0, _w8a8_triton_block_scaled_mm=5.0, attention=965.0)
+    page = server.shell("capture", "--show", str(server.out), "--server", str(trace)).out
+    assert "to tune: 2 of 4 missing rows" in page
+    assert [line.split()[0] for line in page.splitlines() if "E=64" in line or "N=1536" in line][:3] == [
+        "3.0%",
+        "0.5%",
+        "0.5%",
+    ]
+    assert page.count("wavedeck tune TASK --by case") == 2
+    assert "E=64 N=512 M=1,4,4096" in page
+
+
+def test_moe_that_runs_in_aiter_reads_no_file(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_ROCM_USE_AITER", "1")
+    done = server.record(SERVER + AITER_SERVER)
+    assert "backend aiter: MoE layers run in aiter" in done.err
+    assert "to tune: 7 of 7 missing rows" in done.err, "all but the one of vLLM's MoE"
+    trace = server.trace(fused_moe_kernel=1.0)
+    page = server.shell("capture", "--show", str(server.out), "--server", str(trace)).out
+    assert "to tune: 2 of 8 missing rows" in page, "the trace proves that the Triton kernel ran"
+
+
+DOORS = {
+    "fork": "import os\nimport aiter.tuned_gemm as g\npid = os.fork()\n"
+    "if not pid:\n    LOOK; os._exit(0)\nos.waitpid(pid, 0)\n",
+    "worker": "import multiprocessing\nimport aiter.tuned_gemm as g\ndef work(): LOOK\n"
+    "child = multiprocessing.get_context('fork').Process(target=work)\nchild.start(); child.join()\n",
+    "lazy": "def late():\n    import aiter.tuned_gemm as g\n    return LOOK\nprint(late())\n",
+    "reload": "import importlib\nimport aiter.tuned_gemm as g\nimportlib.reload(g)\nprint(LOOK, g.__spec__.loader)\n",
+    "names": "import inspect\nimport aiter.tuned_gemm as g\nf = g.get_GEMM_A16W16_config\nLOOK\n"
+    "print(f, f.cache_info(), inspect.signature(f), f.__name__, f.cache_clear(), f.cache_info(), f.__wrapped__)\n"
+    "f.gemm_dict = {}\nprint(hasattr(f, 'gemm_dict'), vars(f))\n",
+    "failure": "import traceback\nimport aiter.tuned_gemm as g\nLOOK\n"
+    "try:\n    g.get_GEMM_A16W16_config()\nexcept TypeError:\n    traceback.print_exc()\n",
+    "unhashable": "import aiter.tuned_gemm as g\nLOOK\ntry:\n    g.get_GEMM_A16W16_config([], 1, 1, 1, 1, 1)\n"
+    "except TypeError as e:\n    print(e)\n",
+    "device": "import aiter.tuned_gemm as g\ndef fail(): raise OSError('no device')\nLOOK\ng.get_gfx = fail\n"
+    "g.get_GEMM_A16W16_config.cache_clear()\ntry:\n    LOOK\nexcept OSError as e:\n    print(e)\n",
+    "thread": "import _thread, time\nimport aiter.tuned_gemm as g\n"
+    "_thread.start_new_thread(g.get_GEMM_A16W16_config, (5, 2560, 5120, True, 'torch.bfloat16', 'torch.float32'))\ntime.sleep(0.3)\nLOOK\n",
+    "closed pipe": "import os, sys\nimport aiter.tuned_gemm as g\nr, w = os.pipe()\nos.close(r)\nos.dup2(w, 1)\nLOOK\n"
+    "print('served')\nsys.stdout.flush()\n",
+    "threads": "import threading\ndef work(name):\n    __import__(name)\n"
+    "names = ['aiter.tuned_gemm', 'aiter.ops.gemm_op_a8w8', 'aiter.fused_moe'] * 4\n"
+    "threads = [threading.Thread(target=work, args=(name,)) for name in names]\n[t.start() for t in threads]; [t.join() for t in threads]\n"
+    "import aiter.tuned_gemm as g\nLOOK\n",
+    "module": "import importlib.util\nimport aiter.tuned_gemm as g\nLOOK\nprint(__loader__, __spec__, __spec__.loader.get_source(__spec__.name))\n"
+    "print(importlib.util.find_spec('aiter.fused_moe'))\n",
+    "exit code": "import sys\nimport aiter.tuned_gemm as g\nLOOK\nsys.exit(7)\n",
+}  # fmt: skip
+LOOK = "g.get_GEMM_A16W16_config(5, 2560, 5120, True, 'torch.bfloat16', 'torch.float32')"
+
+
+@pytest.mark.parametrize("door", sorted(DOORS))
+def test_program_does_the_same_and_its_miss_is_found(tmp_path: Path, door: str) -> None:
+    results = []
+    recording = OpenCapture(LOOKUPS, tmp_path / "lookups")
+    plain = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    plain.pop("PYTHONPATH", None)
+    write_packages(tmp_path)
+    place = tmp_path / ("aiter/serve.py" if door == "module" else "serve.py")
+    place.write_text(DOORS[door].replace("LOOK", LOOK), encoding="utf-8")
+    command = ("-m", "aiter.serve") if door == "module" else ("serve.py",)
+    for environ in (plain, recording.environment(plain)):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path,
+            env=environ,
+            capture_output=True,
+            timeout=240,
+            check=False,
+        )
+        results.append(
+            (
+                done.returncode,
+                *(re.sub("0x[0-9a-f]+", "0x", text.decode()) for text in (done.stdout, done.stderr)),
+            )
+        )
+    assert results[0] == results[1]
+    capture = recording.finish(["serve"], 0, 0.0)
+    assert [(row.path, row.rows) for row in lookups_of(capture, {}) if not row.is_found] == [
+        ("aiter/configs/bf16_tuned_gemm.csv", (8,))
+    ]
+
+
+def test_program_without_the_packages_is_one_line(server: Server) -> None:
+    done = server.record("print('served')")
+    assert "no process imported a loader of configurations of vLLM, SGLang or aiter" in done.err
+    assert not server.out.exists()
+    done = server.record("import aiter.tuned_gemm")
+    assert "never called" in done.err
+
+
+def test_killed_program_keeps_what_it_looked_up(server: Server) -> None:
+    done = server.record(AITER_SERVER + "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert done.code == 128 + signal.SIGKILL
+    assert server.missed == AITER_MISSED
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"traceEvents": []}', '{"traceEvents": [1]}', '{"traceEvents": 3}', "\x1f\x8b"]
+)
+def test_damaged_trace_is_one_line(server: Server, text: str) -> None:
+    for name in ("trace.json", "trace.json.gz"):
+        (server.folder / name).write_text(text, encoding="utf-8")
+        done = server.shell(
+            "capture", "--lookups", "-o", "x", "--server", str(server.folder / name), "--", "true"
+        )
+        assert done.code
+        assert re.fullmatch(r"wavedeck: .*(holds no kernels|cannot be read).*\n", done.err)
+
+
+def test_page_into_a_closed_pipe_is_silent(server: Server) -> None:
+    server.record(AITER_SERVER)
+    shown = subprocess.Popen([sys.executable, "-m", "tui", "capture", "--show", str(server.out)],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    assert shown.stdout is not None
+    shown.stdout.close()
+    time.sleep(0)
+    assert shown.communicate(timeout=120)[1] == b""
