@@ -135,7 +135,7 @@ class AmbiguousSession(SessionsError):
 
     def __init__(self, asked: str, *, fitting: Sequence[str]) -> None:
         shown = ", ".join(fitting[:4]) + (", ..." if len(fitting) > 4 else "")
-        super().__init__(f"{asked!r} fits {len(fitting)} sessions ({shown}); give more of the name")
+        super().__init__(f"{asked!r} fits {len(fitting)} names ({shown}); give more of the name")
 
 
 class NoSuchAttempt(SessionsError):

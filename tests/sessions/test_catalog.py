@@ -71,7 +71,7 @@ def test_unique_prefix_finds_a_session(copied_home: Home) -> None:
     begin(copied_home).close()
     assert find_session(copied_home, SESSION) == SESSION
     assert find_session(copied_home, "20250102-030405") == SESSION
-    with pytest.raises(AmbiguousSession, match="fits 2 sessions"):
+    with pytest.raises(AmbiguousSession, match="fits 2 names"):
         find_session(copied_home, "2025")
     with pytest.raises(NoSuchSession, match=f"nearest: .*{SESSION}"):
         find_session(copied_home, "20250102-030405-gaek")
@@ -90,7 +90,7 @@ def test_session_is_found_by_name_then_prefix_then_title_then_as_the_latest(home
     titled("night", names[0], "night")
     assert find_session(home, names[0]) == names[0], "a name comes before a title"
     assert find_session(home, "latest") == names[2]
-    with pytest.raises(AmbiguousSession, match="fits 2 sessions"):
+    with pytest.raises(AmbiguousSession, match="fits 2 names"):
         find_session(home, "night")
     shutil.rmtree(home.files(names[2]).folder)
     assert find_session(home, "night") == names[0]

@@ -15,7 +15,7 @@ from tui.cockpit.screens.agent.assembly_view import AssemblyView
 from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.screens.latency.latency import LatencyScreen
+from tui.cockpit.screens.latency.latency import LatencyScreen, TimeTable
 from tui.cockpit.screens.report.comparison import ComparisonScreen
 from tui.cockpit.screens.report.merged_report import MergedReportScreen
 from tui.cockpit.screens.report.report import ReportScreen
@@ -31,6 +31,7 @@ OWNERS: tuple[type[DOMNode], ...] = (
     FleetScreen,
     AgentScreen,
     LatencyScreen,
+    TimeTable,
     ReportScreen,
     MergedReportScreen,
     ComparisonScreen,

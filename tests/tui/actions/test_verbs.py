@@ -84,8 +84,8 @@ def test_completions_follow_the_verb() -> None:
 
 def test_page_of_the_cockpit_documents_every_action_of_the_line() -> None:
     page = (ROOT / "docs" / "cockpit.md").read_text(encoding="utf-8")
-    rows = [f"| `{verb.usage.replace('|', chr(92) + '|')}` | {verb.does} |" for verb in VERBS.values()]
-    assert [row for row in rows if row not in page] == []
+    usages = [f"`{verb.usage.replace('|', chr(92) + '|')}`" for verb in VERBS.values()]
+    assert [usage for usage in usages if usage not in page] == []
 
 
 def test_each_command_of_a_person_is_one_action_or_two() -> None:

@@ -202,7 +202,7 @@ def test_unknown_or_ambiguous_session_error_names_candidates(shell: Shell, home:
     assert f"nearest: {stored.FIRST}" in one_line(unknown)
     ambiguous = shell("report", "2026")
     assert ambiguous.code == ExitCode.USAGE
-    assert "fits 2 sessions" in one_line(ambiguous)
+    assert "fits 2 names" in one_line(ambiguous)
 
 
 def test_attempt_is_shown_as_verdict_kernel_changes_or_prompt(shell: Shell, home: Home) -> None:

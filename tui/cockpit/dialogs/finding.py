@@ -91,7 +91,7 @@ class FoundDialog(ClosesOnce, ModalScreen[str | None]):
         title = f"find {self._words}: {', '.join(filter(None, (count, most, progress)))}"
         self.query_one("#window").border_title = escaped(title)
         if not progress:
-            self.table.empty = f"\nNo reply of this session has {self._words!r} in one line."
+            self.table.empty = f"\nNo reply so far has {self._words!r} in one line."
             self.table.refresh()
         rows = [self._row(text) for text in list(self.found.values())]
         self.table.styles.height = min(max(len(rows), 2) + 1, max(self.app.size.height - 6, 4))

@@ -255,8 +255,10 @@ def estimate_lines(
     cells = [estimate_cell(plan, 0 if info is None else info.attempts, past) for plan, info in unfinished]
     sessions = frozenset[str]().union(*(cell.sessions for cell in cells))
     foreign = sum(cell.is_foreign for cell in cells)
+    starts = any(plan.options.start or "recorded:" in plan.model for plan, _ in unfinished)
     lines = [
-        f"{counted(len(cells), 'cell')} to run, at most {counted(sum(cell.attempts for cell in cells), 'attempt')}",
+        f"{counted(len(cells), 'cell')} to run, at most {counted(sum(cell.attempts for cell in cells), 'attempt')}"
+        + (" besides the kernels to start from" if starts else ""),
         _estimate_line("cost", [cell.cost_usd for cell in cells], money),
         _estimate_line("time", [cell.wall_s for cell in cells], duration),
     ]
