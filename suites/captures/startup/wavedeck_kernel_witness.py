@@ -38,7 +38,7 @@ def start(environ: Mapping[str, str]) -> None:
             exec(file.read(), {})  # noqa: S102
     witness = Witness(folder, bool(is_traced))
     os.register_at_fork(after_in_child=lambda: witness.__init__(folder, bool(is_traced)))  # type: ignore[misc]
-    sys.meta_path.insert(0, Finder("triton.compiler.compiler", witness.wrap))
+    sys.meta_path.insert(0, Finder("triton.compiler.compiler".__eq__, witness.wrap))
 
 
 class Witness:
