@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.usage import arguments
 from harness import DevicePool, evaluate, target
 from harness.recording.recorder import record_task
 from harness.stages.modes import USUAL_MODE, Exam
@@ -33,7 +34,7 @@ CHANGED = "\n\ndef unused_wrapper():\n    return None\n"
 
 async def main() -> int:
     """Print the table. Return 1 if a kernel is not correct."""
-    chosen = target(sys.argv[1] if len(sys.argv) > 1 else "gfx942")
+    chosen = target(*arguments(__doc__)[:1] or ["gfx942"])
     console = Console(width=110)
     table = Table("task", "row", "binaries", "compiled", "compile stage, s", "CPU in all, s")
     wrong = 0

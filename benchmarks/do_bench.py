@@ -20,6 +20,7 @@ import torch
 import triton
 import triton.testing
 
+from benchmarks.usage import arguments
 from suites import load_task
 
 SEED = 1
@@ -27,7 +28,7 @@ SEED = 1
 
 def main() -> None:
     """Print the medians at `gpu` sizes."""
-    task = load_task(sys.argv[1])
+    task = load_task(arguments(__doc__)[0])
     entry = _module(task.folder / "baseline.py").__dict__[task.entry_points[0].name]
     make_inputs = _module(task.folder / "problem.py").make_inputs
     medians = {}

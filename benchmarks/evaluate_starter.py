@@ -15,6 +15,7 @@ import time
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.usage import arguments
 from harness import STAGES, DevicePool, Evaluation, evaluate, target
 from suites import Task, baseline_source, load_suite
 
@@ -50,4 +51,4 @@ async def main(device: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(*sys.argv[1:2] or ["cpu"])))
+    sys.exit(asyncio.run(main(*arguments(__doc__)[:1] or ["cpu"])))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.usage import arguments
 from harness import DevicePool, Verdict, evaluate, target
 from harness.recording.recorder import find_or_record
 from harness.wire.errors import NotRecorded
@@ -174,4 +174,4 @@ def _read(file: Path) -> dict[str, Result]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*arguments(__doc__))

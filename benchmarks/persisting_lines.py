@@ -16,6 +16,7 @@ import triton.language as tl
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.usage import arguments
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 
 ELEMENTS = 4 << 20
@@ -53,4 +54,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    arguments(__doc__)
     main()

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.usage import arguments
 from harness import Verdict
 from sessions import events as ev
 from sessions.home import Home
@@ -108,7 +109,7 @@ def main() -> None:
     if sys.argv[1:2] == [REPORT]:
         report(sys.argv[2])
         return
-    sessions, tasks, attempts = map(int, sys.argv[1:4] or (20, 184, 10))
+    sessions, tasks, attempts = map(int, arguments(__doc__)[:3] or (20, 184, 10))
     with tempfile.TemporaryDirectory() as folder:
         home = Home(Path(folder) / "home")
         print(f"journals of {write(home, sessions, tasks, attempts) / 1e6:.0f} MB")  # noqa: T201

@@ -18,6 +18,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.usage import arguments
+
 RUNS = 15
 WAVEDECK = str(Path(sys.executable).with_name("wavedeck"))
 COMMANDS = {
@@ -72,4 +74,4 @@ def main(runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)
+    main(*map(int, arguments(__doc__)[:1] or [RUNS]))

@@ -1,4 +1,4 @@
-"""Rate of commits into the store, compared with GitPython: `python benchmarks/store_commits.py [ATTEMPTS]`.
+"""Rate of commits into the store, compared with GitPython: `python -m benchmarks.store_commits [ATTEMPTS]`.
 
 Both write the same invented attempts (eight files, about 34 KB) to branches of a new bare repository, in turns, so that a busy
 machine slows both. The store commits them one by one, and a second store ten together, as an engine does with attempts that wait.
@@ -19,6 +19,7 @@ from pathlib import Path
 import git
 from gitdb.base import IStream
 
+from benchmarks.usage import arguments
 from sessions.home import Home
 from sessions.store.store import NewCommit, Store
 
@@ -98,7 +99,7 @@ def commit_with_gitpython(root: Path) -> Callable[[Sequence[int]], None]:
 
 def main() -> None:
     """Run both in turns and print the rates."""
-    attempts = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    [attempts] = map(int, arguments(__doc__)[:1] or [200])
     with tempfile.TemporaryDirectory() as folder:
         ways = {
             "wavedeck": commit_with_store(Path(folder) / "home", together=False),

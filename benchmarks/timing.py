@@ -24,6 +24,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.usage import arguments
 from harness import DevicePool, Evaluation, Latency, Outcome, evaluate, target
 from harness.stages.judged_task import resolve_task
 from harness.stages.timing.baselines import USUAL
@@ -228,7 +229,7 @@ async def tapes(pool: DevicePool) -> None:
 
 async def main() -> None:
     """Run the benchmark that the command line names."""
-    device, benchmark, *rest = sys.argv[1:]
+    device, benchmark, *rest = arguments(__doc__)
     async with DevicePool((device,), slots=1) as pool:
         if benchmark == "starter":
             await starter(pool)

@@ -18,6 +18,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.usage import arguments
 from harness import STAGES, DevicePool, Evaluation, StageEvent, evaluate, target
 from suites import Task, baseline_source, load_task
 
@@ -82,7 +83,7 @@ async def seconds_to_end(pool: DevicePool) -> float:
 
 async def main() -> int:
     """Print the table. Return 1 if a kernel is not correct."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    [rounds] = map(int, arguments(__doc__)[:1] or [ROUNDS])
     console = Console(width=110)
     tasks = [load_task(name) for name in SHORT]
     evaluations: list[Evaluation] = []

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from . import recorded_example as example
 from .errors import (
     AmbiguousSession,
+    CommandRefused,
     ForeignSession,
     HomeNotWritable,
     NoSuchSession,
@@ -245,11 +246,11 @@ def trust_session(home: Home, session: str) -> None:
 def delete_session(home: Home, session: str) -> None:
     """Delete the branches and the folder of a session; accepted kernels stay.
 
-    Raises `SessionBusy` while it runs, and `NoSuchSession`. Git frees the disk space at its next `gc --prune=now`.
+    Raises `SessionBusy`, `CommandRefused` or `NoSuchSession`. Git frees the disk space at its next `gc --prune=now`.
     """
     files = home.files(session)
     if session not in session_names(home) and not files.folder.is_dir():
-        raise NoSuchSession(session)
+        raise CommandRefused(example.READ_ONLY) if session == example.NAME else NoSuchSession(session)
     lock = FileLock(files.lock)
     try:
         # A session that is only in the store has no lock yet, and another process may open it during the deletion.

@@ -6,15 +6,18 @@ import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from suites.errors import BadSuite, BadTask, UnknownSuite, UnknownTask
 from suites.folder import TASK_FILE, read_task
 from suites.public.instructions import InstructionChoice
-from suites.public.loader import PublicSuite, load_clone
 from suites.public.recorded import NeedsRecording, load_recorded, recorded_folder
 from suites.public.task import PublicTask
 from suites.registry import OWN, clones_of, suite_folder, suite_folders, task_names
 from suites.task import Task
+
+if TYPE_CHECKING:
+    from suites.public.loader import PublicSuite
 
 DEFAULT_SUITE = "starter"
 
@@ -33,6 +36,8 @@ def load_public_suite(
     name: str, *, registry: Path | None = None, instruction: InstructionChoice = InstructionChoice.COMPLEX
 ) -> PublicSuite:
     """Return the tasks of a clone of a public benchmark, and what is wrong with the clone. Raises `SuiteError`."""
+    from suites.public.loader import load_clone  # every command loads this module, few read a clone
+
     clones = clones_of(registry)
     for clone in clones:
         if clone.name == name:

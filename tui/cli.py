@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from click.exceptions import NoArgsIsHelpError
@@ -59,6 +60,14 @@ class Commands(click.Group):
             if args[0] not in COMMANDS and not args[0].startswith("-"):
                 raise click.NoSuchCommand(args[0], possibilities=[*COMMANDS, *VERBS], ctx=ctx)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Invoke the command. An option without its value is an error that does not know its command."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            error.ctx = error.ctx or click.Context(self, info_name=f"wavedeck {ctx.invoked_subcommand}")
+            raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands that start with the typed text, each with its group, without imports; then options."""

@@ -56,12 +56,12 @@ KEPT = {*RunPlan.__struct_fields__} & {*SessionPlan.__struct_fields__}
 
 
 def resolve(
-    plan: RunPlan, *, home: Home, environ: Mapping[str, str], now: datetime | None = None
+    plan: RunPlan, *, home: Home, environ: Mapping[str, str] | None, now: datetime | None = None
 ) -> SessionPlan:
     """Returns the checked plan with every default filled in. Sends nothing to a model.
 
     Picks devices and targets from this machine, a random seed if the plan has none, and a new session name. A recording
-    sets the default of instances and iterations, and the tasks.
+    sets the default of instances and iterations, and the tasks. Without `environ`, it needs no keys.
 
     Raises, with one line that names the cause:
 
@@ -86,7 +86,7 @@ def resolve(
         raise UsageProblem(
             f"--review {plan.review} does not go with the method agent, which waits for no person"
         )
-    program = check_program(plan.options, plan.model, environ) if method.name == AGENT else None
+    program = check_program(plan.options, plan.model, environ or {}) if method.name == AGENT else None
     prices = with_shipped(plan.prices)
     _check_budgets(plan, models, prices, program)
     instances, iterations = _counts(plan, method, tasks, recording)
@@ -190,7 +190,9 @@ def can_record(plan: RunPlan) -> bool:
     return is_usual and not (plan.start or plan.python or is_recorded or is_cluster(plan.devices))
 
 
-def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _models(
+    plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str] | None
+) -> tuple[str, ...]:
     """Returns the names of the models; `UsageProblem` if a model is impossible or a role has none."""
     if not method.asks_model:
         if plan.model and method.name != AGENT:

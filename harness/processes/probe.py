@@ -14,6 +14,7 @@ from harness.wire.errors import HarnessError
 from harness.wire.results.evaluation import Layer
 
 from .conversation import Conversation
+from .starting.judge_python import OUR_PYTHON, JudgePython
 from .starting.nursery import Nursery
 from .starting.servers import ForkServer
 
@@ -38,9 +39,10 @@ class HarnessReport(msgspec.Struct, frozen=True):
     devices: tuple[Device, ...]
 
 
-async def probe() -> HarnessReport:
-    """Start both servers and a worker of each, and report; takes about four seconds."""
-    versions = {name: version(name) for name in ("torch", "triton")}
+async def probe(python: JudgePython = OUR_PYTHON) -> HarnessReport:
+    """Start both servers and a worker of each in an interpreter, and report; takes about four seconds."""
+    packages = ("torch", "triton")
+    versions = {name: python.versions.get(name) or version(name) for name in packages}
     report = HarnessReport(
         judges=False,
         why_not="",
@@ -52,13 +54,16 @@ async def probe() -> HarnessReport:
         sandbox=(),
         devices=discover_devices(),
     )
-    missing = [name for name in versions if importlib.util.find_spec(name) is None]
-    if missing:
-        why = f"{' and '.join(missing)} not installed: replay and reports work, judging does not; pip install 'wavedeck[judge]'"
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing and python is OUR_PYTHON:
+        why = (
+            f"{' and '.join(missing)} not installed: replay and reports work, judging does not; pip install 'wavedeck[judge]', "
+            "or name a Python that has it with --python"
+        )
         return msgspec.structs.replace(report, why_not=why)
     try:
         async with (
-            Nursery() as nursery,
+            Nursery(python) as nursery,
             ForkServer(interpret=True, nursery=nursery) as interpreting,
             ForkServer(interpret=False, nursery=nursery) as compiling,
         ):

@@ -186,6 +186,15 @@ class PersonRepository:
             raise NotApplicable(f"{paths[0]} has this already")
         return {home.path: home.encoded(texts[home.path]) for home in homes if home.path in texts}
 
+    def check_free(self, branch: str, folder: Path) -> None:
+        """Raise `NotApplicable` if the branch or the folder of its worktree exists."""
+        if self._git("branch", "--list", branch):
+            raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
+        if folder.exists():
+            raise NotApplicable(
+                f"{folder} exists already; remove it with: git worktree remove --force {folder}"
+            )
+
     def apply(
         self,
         files: Mapping[str, bytes],
@@ -204,12 +213,7 @@ class PersonRepository:
         """
         if all(path in self._files() and data == self._blob(path) for path, data in files.items()):
             raise NotApplicable(f"{', '.join(files)} has this already")
-        if self._git("branch", "--list", branch):
-            raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
-        if folder.exists():
-            raise NotApplicable(
-                f"{folder} exists already; remove it with: git worktree remove --force {folder}"
-            )
+        self.check_free(branch, folder)
         commit = self._commit(files, message)
         with self._worktree(branch, folder, commit):
             if test or compare is not None:

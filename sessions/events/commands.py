@@ -25,11 +25,11 @@ from sessions.names import (
     split_instance,
     title_problem,
 )
-from sessions.settings import AGENT, MethodOptions
+from sessions.settings import MethodOptions
 
 from . import refusals
 from .base import DurableEvent, Event
-from .methods import METHOD_FACTS
+from .methods import METHOD_FACTS, ways_on
 from .refusals import MOST_CHARACTERS, SHOWN
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ class Command(DurableEvent, frozen=True, kw_only=True):
     def _unfit(self, state: SessionState) -> Iterator[str]:
         """Yields why no command of this kind, or with these texts, is possible."""
         if state.finished and not (self.opens or self.follows_end):
-            yield "the session is finished, so no further attempt can follow; open it again with: wavedeck steer extend or fork"
+            method = state.started.method if state.started is not None else ""
+            ways = " or ".join(ways_on(method))
+            advice = f"open it again with: wavedeck steer {ways}" if ways else "start another run"
+            yield f"the session is finished, so no further attempt can follow; {advice}"
         for name in self.given_fields():
             value = getattr(self, name)
             for text in value if isinstance(value, tuple) else (value,):
@@ -256,8 +259,7 @@ class SessionExtended(PersonCommand, frozen=True, kw_only=True, tag="session_ext
     def _problems(self, state: SessionState) -> Iterator[str]:
         started = state.started
         name = started.method if started is not None else "its method"
-        facts = METHOD_FACTS.get(name)
-        if facts is None or not (facts.roles or name == AGENT) or facts.iterations is not None:
+        if "extend" not in ways_on(name):
             yield f"a session of {name} takes no further iterations; start another run"
         if not (0 <= self.iterations <= MOST_ITERATIONS and 0 <= self.budget_usd < math.inf):
             yield (

@@ -32,6 +32,13 @@ METHOD_FACTS = {
 """Facts by the name of the method. A session of an older Wavedeck may have a method that is gone."""
 
 
+def ways_on(method: str) -> list[str]:
+    """Returns the commands that open a finished session of this method again: `extend`, `fork`."""
+    facts = METHOD_FACTS.get(method, MethodFacts())
+    extends = (facts.roles or method == AGENT) and facts.iterations is None
+    return ["extend"] * bool(extends) + ["fork"] * bool(facts.roles)
+
+
 def gone_method(name: str, session: str) -> str:
     """Returns why a session cannot go on if its method is gone; empty if the method is there."""
     if name in METHOD_FACTS:

@@ -11,6 +11,7 @@ NAME = "20261129-124908-geak-7c28"
 """Its name in the home where it ran."""
 WORD = "example"
 """Names it in commands."""
+READ_ONLY = "the example can be read only; start a run of your own with: wavedeck run"
 SPEED = 10.0
 """Speed at which the app plays it: 13 minutes in 80 s."""
 JOURNAL = Path(__file__).parent / "journal.jsonl"

@@ -63,7 +63,7 @@ def restore(store: Store, files: SessionFiles) -> None:
     Raises `NoSuchSession`, `SessionBusy`, `StoreBroken` or `OSError`.
     """
     if files.session == example.NAME:
-        raise CommandRefused("the example can be read only; start a run of your own with: wavedeck run")
+        raise CommandRefused(example.READ_ONLY)
     store.segments(files.session)  # raises before there is a folder
     if (files.folder.parent.parent / FORMER / files.session).is_dir():
         raise SessionBusy(files.session)  # an engine of an earlier version has its journal

@@ -15,7 +15,8 @@ from typing import IO, NamedTuple
 
 from git.exc import GitCommandError, GitCommandNotFound
 
-from sessions.errors import BranchDiffers, RemoteUnusable, StoreBroken, StoreDamaged
+from sessions import recorded_example as example
+from sessions.errors import BranchDiffers, CommandRefused, RemoteUnusable, StoreBroken, StoreDamaged
 from sessions.files import FileLock
 from sessions.git_environment import SETTINGS
 from sessions.home import Home
@@ -135,6 +136,8 @@ def _branches(heads: Mapping[str, str], sessions: Sequence[str]) -> list[str]:
 
 def _chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
     """Returns the sessions that the prefixes name, all without prefixes."""
+    if example.NAME in prefixes and example.NAME not in names:
+        raise CommandRefused(example.READ_ONLY)
     return (
         list(dict.fromkeys(choose_session(prefix, names) for prefix in prefixes)) if prefixes else list(names)
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness import Verdict
 from sessions import Home, journal_of, record_at_rest
 from sessions import events as ev
-from sessions.catalog import find_session, list_sessions, session_state
+from sessions.catalog import delete_session, find_session, list_sessions, session_state
 from sessions.errors import CommandRefused
 from sessions.journal.file import compressed_path
 from sessions.recorded_example import JOURNAL, NAME, WORD
+from sessions.store.sharing import push_sessions
 
 MOST_BYTES = 3 << 20
 
@@ -52,3 +55,10 @@ def test_example_has_a_cheat_by_a_person_and_a_rejection_that_the_agent_heard(ho
 def test_nobody_can_go_on_with_the_example(home: Home) -> None:
     with pytest.raises(CommandRefused, match="read only"):
         record_at_rest(home, NAME, ev.DecisionMade(attempt="softmax#1/2", accepted=True))
+
+
+def test_example_is_neither_deleted_nor_pushed(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(CommandRefused, match="read only"):
+        delete_session(home, NAME)
+    with pytest.raises(CommandRefused, match="read only"):
+        push_sessions(home, str(tmp_path / "remote"), [NAME], on_progress=lambda _line: None)

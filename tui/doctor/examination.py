@@ -17,6 +17,7 @@ from pathlib import Path
 from engine.process.control import socket_place
 from engine.process.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
 from harness import HarnessReport, probe
+from harness.processes.starting.judge_python import JudgePython
 from harness.wire.limits import memory_words
 from sessions import SessionsError
 from sessions.errors import HomeNotPrivate
@@ -30,13 +31,13 @@ from . import agent_checks, machine, model_checks
 from .doctor_findings import DoctorFinding, DoctorSection, State, note, ok, warning
 
 
-def examine(environ: Mapping[str, str]) -> Iterator[DoctorSection]:
-    """Examine the sections one by one, in the order of the report."""
+def examine(environ: Mapping[str, str], python: JudgePython) -> Iterator[DoctorSection]:
+    """Examine the sections one by one, in the order of the report. The judge runs in `python`."""
 
     @cache
     def judge() -> HarnessReport:
         """Start a server and a guest; two sections need the result."""
-        return asyncio.run(probe())
+        return asyncio.run(probe(python))
 
     checks: dict[str, Callable[[], Iterable[DoctorFinding]]] = {
         "machine": machine.machine,

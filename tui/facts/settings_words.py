@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -23,8 +24,10 @@ def option_words(options: MethodOptions) -> str:
             continue
         if isinstance(value, tuple):
             words.append(f"{name} {', '.join(value)}")
+        elif value is True or name == "predictions":  # a digest says nothing
+            words.append(SWITCHES.get(name, name))
         else:
-            words.append(SWITCHES.get(name, name) if value is True else f"{name} {value}")
+            words.append(f"{name} {Path(value).name if name in ('start', 'corpus') else value}")
     return "; ".join(words)
 
 

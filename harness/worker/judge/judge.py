@@ -163,7 +163,7 @@ class JudgeWorker:
             found = strength.weaknesses(task.open_cases)
             weak = "; ".join(f"case {weakness.case}: {weakness.problem}" for weakness in found[:3])
             weak += f" (and {len(found) - 3} more)" if len(found) > 3 else ""
-            words = f"weak: {weak}" if weak else f"{strength.tried} wrong answers tried on it, all told"
+            words = f"weak: {weak}" if weak else f"{strength.tried} wrong answers tried on it, none accepted"
             self._strengths[key] = Fact("oracle", words, Basis.PROOF), weak
         return self._strengths[key]
 

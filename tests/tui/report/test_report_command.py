@@ -145,6 +145,11 @@ def test_plots_and_several_files_are_written_at_once(
     assert starts == [b"<?xml", b"%PDF-", b"% Rep"]
     assert "write it to a file with -o plots.pdf" in one_line(shell("report", *two, "--format", "pdf"))
     assert "there is no plot: nothing was timed" in one_line(shell("report", *two, "-o", str(files[0])))
+    page, plots = tmp_path / "page.md", tmp_path / "left-out.svg"
+    done = shell("report", *two, "-o", str(page), "-o", str(plots))
+    assert page.exists()
+    assert not plots.exists()
+    assert "left-out.svg is left out" in done.err
 
 
 def test_sessions_that_showed_the_reference_are_named_and_never_pooled(shell: Shell, home: Home) -> None:

@@ -178,8 +178,9 @@ def apply_command(  # an option each
         if homes[0].package is not None:
             module_path = re.sub(r"(/__init__)?\.py$", "", homes[0].path)
             imports = module_path.removesuffix(homes[0].package.module.replace(".", "/"))
-        check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
+    repo.check_free(branch, place / "tree")
+    check_holds(kernel, task, targets)
     message = commit_message(kernel, task, tuned)
     paths = [*files]
 

@@ -17,7 +17,6 @@ from sessions.events import SessionTitled
 from sessions.home import home_from
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState, known_sum
 from sessions.store.sharing import SharedSessions, fetch_sessions, push_sessions
-from tui.actions.send import give
 from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions, json_option, session_argument, yes_option
 from tui.diagnostics import Complaint, one_line, say
@@ -315,6 +314,8 @@ def skipped_words(lines: int) -> str:
 @click.argument("text")
 def title_command(session: str, text: str) -> None:
     """Give a session the title TEXT. At most 80 characters; an empty TEXT removes the title."""
+    from tui.actions.send import give  # loads the methods, which a list does not need
+
     home, name = open_session(session)
     asyncio.run(give(home, name, SessionTitled(title=text)))
     say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")

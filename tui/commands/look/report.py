@@ -124,7 +124,12 @@ def report_command(
         pages = {form: _page(document, form) for form in forms}
         if len(opened) == 1 and table is None and not document.metrics:
             say(f"session {opened[0].name} names no tasks: nothing to report")
+    if not any(pages.values()):
+        raise Complaint("there is no plot: nothing was timed")
     for output, form in zip(outputs, forms, strict=False):
+        if not pages[form]:
+            say(f"{output} is left out: there is no plot, because nothing was timed")
+            continue
         write_document(output, pages[form] + b"\n", "the report")
         say(f"the report is in {output}")
     if not outputs:
@@ -153,14 +158,13 @@ def _document(
 
 
 def _page(document: Document, form: str) -> bytes:
+    """Return the document in a format; empty if it has nothing to draw."""
     if form == "json":
         return json_document(document_data(document), indented=True)
     if form not in DRAWN:
         return printable(PAGES[form](document)).encode("utf-8", errors="replace")
     plots = plots_of(document)
-    if not plots:
-        raise Complaint("there is no plot: nothing was timed")
-    return draw(plots, form)
+    return draw(plots, form) if plots else b""
 
 
 def _attempts_page(reader: ReportReader[OpenedSession], form: str) -> bytes:

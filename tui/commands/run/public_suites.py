@@ -50,12 +50,13 @@ _FIELDS: tuple[Field[PublicTask], ...] = (
     ),
     Field(Column("category", keep=True, drop=2, if_known=True), lambda task: task.category),
     Field(
+        Column("notes", least=20, if_known=True),
+        lambda task: ", ".join([*([f"{VENDORS[task.vendor]} only"] if task.vendor else []), *task.issues]),
+    ),
+    # Last, because a task may have many: the names are as long as a line.
+    Field(
         Column("entry points", least=20, drop=1),
         lambda task: ", ".join(entry.name for entry in task.entry_points),
-    ),
-    Field(
-        Column("notes", least=20),
-        lambda task: ", ".join([*([f"{VENDORS[task.vendor]} only"] if task.vendor else []), *task.issues]),
     ),
 )
 _UNSUPPORTED: tuple[Field[PublicTask], ...] = (

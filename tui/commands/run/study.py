@@ -130,7 +130,7 @@ def study_command(
     if not (dry_run or is_finished):
         prepare_home(home)
         study = _recorded(study, home)
-    plans = resolved(study.cells, home, environ)
+    plans = resolved(study.cells, home, None if dry_run or is_finished else environ)
     cells = dict(enumerate(plans, start=1))
     emit(cells_table(cells, infos))
     if is_finished:
@@ -188,7 +188,7 @@ def count_finished(infos: Mapping[int, SessionInfo]) -> int:
     return sum(info.state is Standing.FINISHED for info in infos.values())
 
 
-def resolved(cells: Sequence[RunPlan], home: Home, environ: Mapping[str, str]) -> list[SessionPlan]:
+def resolved(cells: Sequence[RunPlan], home: Home, environ: Mapping[str, str] | None) -> list[SessionPlan]:
     """Return the checked plans of all cells; cells that differ in their seed are checked once. Raises as `resolve`."""
     checked: dict[bytes, SessionPlan] = {}
     plans = []

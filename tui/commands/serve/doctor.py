@@ -50,19 +50,20 @@ def doctor_command(
     Keys are shown by name, never by value.
     """
     if repair and (as_json or verifies):
-        raise Complaint("--repair stands alone; leave --json and --verify-gpu out")
+        raise Complaint("--repair is used alone; leave --json and --verify-gpu out")
     cluster = device.split(",") if device is not None and is_cluster(device.split(",")) else []
     if device is not None and bool(cluster) == verifies:
-        raise Complaint("--devices needs --verify-gpu, but --devices ray stands without it")
-    if python and not verifies:
-        raise Complaint("--python needs --verify-gpu")
+        raise Complaint("--devices needs --verify-gpu, and --devices ray is used without it")
+    if python and (repair or cluster):
+        raise Complaint("--python is for the judge of this machine; leave --repair and --devices out")
     if repair:
         return repair_store()
+    interpreter = judge_python(python)
     if verifies:
         from tui.doctor.verify_gpu.command import verify_gpus
 
-        return verify_gpus(device or "idle", judge_python(python), as_json=as_json)
-    examined = examine_cluster(cluster) if cluster else examine(environment_with_keys())
+        return verify_gpus(device or "idle", interpreter, as_json=as_json)
+    examined = examine_cluster(cluster) if cluster else examine(environment_with_keys(), interpreter)
     if as_json:
         emit_json({"schema": 1, "sections": list(examined)})
         return ExitCode.DONE

@@ -71,7 +71,7 @@ def metric_sections(report: SessionReport) -> tuple[Section, ...]:
     total = report.metrics[-1] if report.metrics and report.tally.judged else None
     notes = []
     if total is not None:
-        notes.append(f"All metrics use the open cases and {counted(total.attempts, 'attempt')} of models.")
+        notes.append(f"All metrics use the open cases of {counted(total.attempts, 'attempt')}.")
         left_out = counted_rows(report.rows).left_out
         if left_out:
             reasons = ", ".join(f"{number} {reason}" for reason, number in left_out.items())

@@ -97,7 +97,7 @@ One line a GPU, or all side by side where there is little room.
 t timing (alone on the GPU)   j judging   - idle   l lent to others
 ! lost, throttled (its clock is held back; it goes on judging), or used by
   somebody else
-`-` stands for a value that this machine does not show, never for 0.
+`-` is a value that this machine does not show, never 0.
 """
 NEXT_HELP = """\
 What needs a person, most urgent first: reviews, instances that repeat an

@@ -57,7 +57,7 @@ The timed cases of each winner.
 
 <18.0    too short to be timed exactly: it takes less than this
 outcome  not resolved: the interval contains 1
-share of roof  behind it stands what limits the case
+share of roof  behind it: what limits the case
 """,
     "attempts": """\
 Every attempt, by instance. `enter` opens it.
