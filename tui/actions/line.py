@@ -16,8 +16,10 @@ from tui.facts.vocabulary import words
 
 WHOLE_SESSION = "session"
 """Argument for all instances."""
-VERBS = {name: action for name, action in ACTIONS.items() if action.takes is not None}
-"""The actions of the line."""
+_FIRST = ("find", "hint", "attempt", "fork", "accept", "reject", "pause", "unpause", "stop", "extend", "show")
+"""The actions that people type most."""
+VERBS = {name: ACTIONS[name] for name in (*_FIRST, *ACTIONS) if ACTIONS[name].takes is not None}
+"""The actions of the line, those that people type most first."""
 INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)
 """Arguments of actions about instances."""
 TEXT_FIELDS = {
@@ -98,10 +100,12 @@ def parse(text: str, subject: LineSubject, state: SessionState | None) -> Order:
     """
     name, rest = _first_word(text)
     if not name:
-        raise NotUnderstood("type a command; tab shows all of them")
+        raise NotUnderstood("type a command, such as find WORDS")
     action = VERBS.get(name)
     if action is None:
-        raise NotUnderstood(f"unknown command {name!r}; {_nearest(name, VERBS) or 'tab shows all commands'}")
+        raise NotUnderstood(
+            f"unknown command {name!r}; {_nearest(name, VERBS) or 'an empty line shows all commands'}"
+        )
     if state is None and action.needs_session:
         raise NotUnderstood(f"{name} needs an open session")
     return _order(action, rest, subject, state or SessionState())

@@ -14,7 +14,7 @@ import msgspec
 from engine.agent_programs.presets import PRESETS
 from engine.errors import EngineError
 from engine.methods import METHODS, open_method
-from engine.models import parse_models
+from engine.models import NoModel, parse_models
 from engine.models.access import PROVIDERS
 from engine.models.spec import ModelSpec
 from engine.plan.plan import SessionPlan, resolve
@@ -28,6 +28,7 @@ from sessions.events import Role
 from sessions.home import Home
 from sessions.names import short_task
 from suites import SuiteError, load_suite, suite_names
+from suites.registry import OWN
 from tui.actions.run_plan import from_own_kernel, model_of
 from tui.config import SettingSource, checked, load
 from tui.diagnostics import Complaint
@@ -39,6 +40,8 @@ Values = Mapping[str, str]
 ANOTHER = "another ..."
 """The choice that lets the person type."""
 ROLES = tuple(role.value for role in Role)
+TUNES_OWN = "tune: no model, no cost. Real model: set ANTHROPIC_API_KEY, choose it below."
+"""Why the form chose `tune` for a kernel of the person's own, and how a real model works on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def _fields() -> Iterator[FormField]:
         if key == "suite":
             about = "Tasks to write kernels for; none marked: all of them."
             yield FormField("tasks", "tasks", about, has_choices=True, several=True)
-            about = 'A kernel that no task names: rms.py --shapes "x=Mx4096:fp16, M=1,16". Enter makes a task of it.'
+            about = 'FILE.py --shapes "x=Mx4096:fp16, M=1,16"'
             yield FormField("file", "kernel file", about)
         if key == "model":
             for role in ROLES:
@@ -105,6 +108,8 @@ class CheckedRun:
     errors: Mapping[str, str] = field(default_factory=dict)
     """Error texts by field."""
     models: tuple[ModelSpec, ...] = ()
+    wanted: str = ""
+    """Words on the step that the person has to take before the check; empty if there is none."""
 
 
 def shown_fields(values: Values) -> list[FormField]:
@@ -150,10 +155,18 @@ def task_names(values: Values) -> tuple[str, ...]:
     return tuple(name.strip() for name in values.get("tasks", "").split(",") if name.strip())
 
 
+def usual_method(values: Values, model: str) -> str:
+    """Return `tune` for a person's own kernel, of which a recorded model has no replies; else nothing, the default."""
+    is_own = any(task.partition("/")[0] == OWN for task in task_names(values))
+    model = values.get("model") or model
+    is_recorded = model in ("", NoModel.model) or model.startswith("recorded:")
+    return "tune" if is_own and is_recorded and not values.get("agent") else ""
+
+
 def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Path) -> CheckedRun:
     """Return the checked run: every value by the settings of `wavedeck run`, then the whole plan. Blocks; sends nothing."""
-    if values.get("file"):
-        return CheckedRun(errors={"file": "no task yet: enter on this field makes one of the file"})
+    if values.get("file") and not values.get("tasks"):
+        return CheckedRun(wanted="kernel file: enter reads it and makes a task of it")
     flags = {key: values[key] for key in OPTIONS if values.get(key)}
     if model := model_text(values):
         flags["model"] = model

@@ -71,9 +71,10 @@ class Cockpit(Viewer, inherit_bindings=False):
     """All files at once: each screen with a file of its own would have every rule read again when it opens."""
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012  # Textual types it as an instance's
     COMPONENT_CLASSES = COMPONENTS
+    NOTIFICATION_TIMEOUT = 3
     TITLE = "Wavedeck"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS: ClassVar = {SessionCommands}  # has Textual's own, too
+    COMMANDS: ClassVar = {SessionCommands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "explain", "help", id="app.help", key_display="?"),
         Binding("ctrl+p", "command_palette", "go to", id="app.palette", priority=True),
@@ -171,6 +172,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         from tui.cockpit.screens.fleet.fleet import FleetScreen
 
         self._undrawn.clear()
+        self.clear_notifications()
         self.push_screen(FleetScreen())
 
     def show_home(self) -> None:
@@ -179,6 +181,8 @@ class Cockpit(Viewer, inherit_bindings=False):
             self.pop_screen()
         if isinstance(self.screen, HomeScreen):
             self.screen.stay()
+            if self.feed is not None:
+                self.screen.table.select(self.feed.session)
 
     def open_agent(self, key: str, number: int | None = None) -> None:
         """The screen of one agent, over the fleet."""
@@ -283,6 +287,7 @@ class Cockpit(Viewer, inherit_bindings=False):
             while type(self.screen) is not type(screen):
                 self.pop_screen()
             self.pop_screen()
+        self.clear_notifications()  # they are about the screen before
         self.push_screen(screen)
 
     # Frames
@@ -358,7 +363,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.push_screen(HelpDialog(self.screen))
 
     def action_command_line(self) -> None:
-        """Ask for a command on the bottom line; an empty line and tab lead to the palette."""
+        """Ask for a command on the bottom line."""
         feed = self.feed
         state = feed.state if feed is not None else None
         # What the line is about is chosen with `:`; events that come while a person types change nothing.
@@ -373,14 +378,12 @@ class Cockpit(Viewer, inherit_bindings=False):
             return self.commander.why_not(order) if order.action.event else ""
 
         def answered(text: str | None) -> None:
-            if text == LinePrompt.PALETTE:
-                self.action_command_palette()
-            elif text:
+            if text:
                 carry_out(parse(text, subject, state), self)
 
         prompt = LinePrompt(
             ":",
-            changed=lambda text: usage(text) or (about and f"acts on {about}"),
+            changed=lambda text: " · ".join(filter(None, (usage(text), about and f"acts on {about}"))),
             complete=lambda text: completions(text, state),
             refusal=refusal,
             history=self._lines,
@@ -398,13 +401,13 @@ class Cockpit(Viewer, inherit_bindings=False):
     def copy_to_clipboard(self, text: str) -> None:
         """Send text to the terminal and say what was done."""
         self._clipboard = text
-        self.notify(terminal.copy(self._driver, text, tmux="TMUX" in os.environ), timeout=6, markup=False)
+        self.notify(terminal.copy(self._driver, text, tmux="TMUX" in os.environ), markup=False)
 
     def action_mouse(self) -> None:
         self._mouse = not self._mouse
         terminal.set_mouse(self._driver, on=self._mouse)
         said = "mouse on" if self._mouse else "mouse off: the terminal selects text itself"
-        self.notify(said, timeout=4)
+        self.notify(said)
         if isinstance(self.screen, SessionScreen):
             self.screen.repaint(frozenset())
 
@@ -439,7 +442,17 @@ class Cockpit(Viewer, inherit_bindings=False):
             return
         self._outside.restore()
         self.remember()
-        self.exit(replace(self.exit_note(), unsent=self.commander.unsent()))
+        note = self.exit_note()
+        home = next((screen for screen in self.screen_stack if isinstance(screen, HomeScreen)), None)
+        waiting = (
+            [info.name for info in home.table.infos.values() if info.waiting] if home is not None else []
+        )
+        lines = note.lines + tuple(
+            f"{name} waits for you; open it with: wavedeck attach {name}"
+            for name in waiting
+            if name not in "".join(note.lines) and self._doors.is_live(name)
+        )
+        self.exit(replace(note, lines=lines, unsent=self.commander.unsent()))
 
     @on(Worker.StateChanged)
     def _leave_after_sending(self, event: Worker.StateChanged) -> None:

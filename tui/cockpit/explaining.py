@@ -1,4 +1,4 @@
-"""The help of `?`, in a panel beside the screen: signs, keys by what a person wants to do, and the focused pane in words."""
+"""The help of `?`, in a panel beside the screen: what it answers, its signs, its keys by purpose, its columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui.actions.catalogue import ACTIONS
 from tui.cockpit.dialogs.dialogs import TextDialog
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, wrap
+from tui.cockpit.draw.grid import spaced
+from tui.cockpit.draw.lines import Line, Span, cells, clean, line, wrap
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.key_bar import KeyHint, active_hints
+from tui.cockpit.widgets.screens_bar import PLACES
 from tui.facts.doing import WORDS
 from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, LETTERS, REJECTED, WAITS, words
 
@@ -39,6 +42,10 @@ TERM = re.compile(r" *(\S(?:.{0,11}\S)?)(?: {2,})(\S.*)")
 """A line of a help text that explains a term."""
 INDENT = 4
 """Cells before the further lines of a term."""
+ENTRIES = re.compile(r"\S \S.*?(?: {2,}\S \S.*?)+")
+"""A line of a help text with several signs, each with its meaning."""
+VERBS = ("find", "hint", "attempt", "fork")
+"""Actions of the `:` line without a key of their own on most screens."""
 
 
 def group_of(name: str) -> str:
@@ -55,53 +62,61 @@ class HelpDialog(TextDialog):
     def __init__(self, screen: Screen[Any]) -> None:
         focused = screen.focused
         super().__init__(f"help: {focused.id if focused is not None and focused.id else 'this screen'}", [])
-        self._is_session = isinstance(screen, SessionScreen)
+        self._explained = screen.NAME if isinstance(screen, SessionScreen) else ""
         explained = screen.explained() if isinstance(screen, SessionScreen) else ""
-        self._text = "\n".join(filter(None, (_help_of(screen), explained)))
+        text = "\n".join(filter(None, (_help_of(screen), explained)))
+        self._answers, _, self._text = text.partition("\n\n")
         self._keys = _keys(screen)
+        if self._explained:
+            self._keys["type"] = [(Span(f":{ACTIONS[name].usage}", "key"),) for name in VERBS]
 
     def lines(self, width: int) -> list[Line]:
-        """Return signs, keys and text, in lines of less than `width` cells: a bar to scroll may take one."""
+        """Return what the screen answers, signs, keys and columns in less than `width` cells: a scroll bar may take one."""
         width -= 1
-        legend = [row for title, signs in LEGEND for row in _flow(title, signs, width)]
+        place = PLACES.get(self._explained)
+        title = wrap(f"{place.title}: {place.answers}.", width) if place is not None else []
+        legend = [row for kind in SIGNS.get(self._explained, ()) for row in _flow(kind, LEGEND[kind], width)]
         keys = [row for title, hints in self._keys.items() for row in _flow(title, hints, width)]
-        return [*(legend if self._is_session else ()), *keys, EMPTY, *explained_lines(self._text, width)]
+        columns = explained_lines(self._text, width) if self._text else []
+        answers = [*(line(row, "bold") for row in title), *explained_lines(self._answers, width)]
+        # The columns of a session's screen fill the panel: its signs and keys come before.
+        return spaced([answers, [] if place else columns, [*legend, *keys], columns if place else []])
 
 
 _STATES = {letter: word for letter, word, *_ in WORDS.values()}
+_STATES |= {"t": "timing", "p": "paused", "s": "stopped", "m": "model is silent", "a": "agent's turn"}
 
 
 def _sign(sign: str, meaning: str, style: str = "bold") -> Line:
     return Span(sign, style), Span(f" {meaning}")
 
 
-LEGEND: tuple[tuple[str, list[Line]], ...] = (
-    (
-        "now",
-        [_sign(letter, "timing" if letter == "t" else word) for letter, word in _STATES.items()],
-    ),
-    ("verdict", [_sign(letter, words(verdict)) for verdict, letter in LETTERS.items()]),
-    (
-        "mark",
-        [
-            _sign(WAITS, "waits for you"),
-            _sign(ACCEPTED, "accepted"),
-            _sign(REJECTED, "rejected"),
-            _sign(CONFIRMED, "confirmed by the exam"),
-            _sign(FINDING, "has findings"),
-        ],
-    ),
-    (
-        "colour",
-        [
-            _sign("green", "faster", "good"),
-            _sign("yellow", "waits for you", "warn"),
-            _sign("red", "wrong", "bad"),
-            _sign("blue", "runs", "busy"),
-        ],
-    ),
-)
+LEGEND: dict[str, list[Line]] = {
+    "now": [_sign(letter, word) for letter, word in _STATES.items()],
+    "verdict": [_sign(letter, words(verdict)) for verdict, letter in LETTERS.items()],
+    "mark": [
+        _sign(WAITS, "waits for you"),
+        _sign(ACCEPTED, "accepted"),
+        _sign(REJECTED, "rejected"),
+        _sign(CONFIRMED, "confirmed by the exam"),
+        _sign(FINDING, "has findings"),
+    ],
+    "colour": [
+        _sign("green", "faster", "good"),
+        _sign("yellow", "waits for you", "warn"),
+        _sign("red", "wrong", "bad"),
+        _sign("blue", "runs", "busy"),
+    ],
+}
 """Signs of the screens of a session, by what they are about."""
+SIGNS = {
+    "fleet": ("now", "verdict", "mark", "colour"),
+    "agent": ("now", "verdict", "mark"),
+    "latency": ("verdict", "colour"),
+    "review": ("mark", "colour"),
+    "report": ("verdict", "mark", "colour"),
+}
+"""The kinds of signs that each screen shows."""
 
 
 def _flow(title: str, phrases: Iterable[Line], width: int) -> list[Line]:
@@ -143,7 +158,9 @@ def explained_lines(text: str, width: int) -> list[Line]:
     parts: list[tuple[str, str]] = []
     for row in text.rstrip("\n").split("\n"):
         term = TERM.fullmatch(row)
-        if term is not None and not row.startswith(" "):
+        if ENTRIES.fullmatch(row.strip()):
+            parts += [(entry[:2], entry[2:]) for entry in re.split(r" {2,}(?=\S \S)", row.strip())]
+        elif term is not None:
             parts.append((f"{term[1]}  ", term[2]))
         elif not row.strip() or not parts or not parts[-1][1] or (parts[-1][0] and not row.startswith(" ")):
             parts.append(("", row.strip()))

@@ -53,11 +53,9 @@ class SessionCommands(Provider):
             yield from _jumps(self.app, desk.feed)
             if desk.commander.can_act:
                 orders += _orders(desk, self.app.screen_stack)
-        else:
-            yield from _start(self.screen)
         yield from (order for order in orders if not order.stops)
-        for command in self.app.get_system_commands(self.screen):
-            yield PaletteEntry(command.title, command.help, command.callback, command.discover)
+        yield PaletteEntry("help", "signs, keys and columns of this screen", desk.action_explain, True)
+        yield PaletteEntry("leave", "close the cockpit; engines go on", desk.leave, True)
         yield from (order for order in orders if order.stops)
 
     async def discover(self) -> Hits:
@@ -88,14 +86,6 @@ def _sessions(home: HomeScreen) -> Iterator[PaletteEntry]:
         yield PaletteEntry(
             f"session {info.name}", words, partial(home.post_message, OpenSession(info.name)), True
         )
-
-
-def _start(screen: Screen[Any]) -> Iterator[PaletteEntry]:
-    """The start of the run, on its form."""
-    from tui.cockpit.screens.new_run.new_run import NewRunScreen  # loads what the form needs
-
-    if isinstance(screen, NewRunScreen):
-        yield PaletteEntry("start the run", "with the values of the form", screen.action_start, True)
 
 
 def _screens(screen: SessionScreen) -> Iterator[PaletteEntry]:

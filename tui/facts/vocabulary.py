@@ -99,7 +99,7 @@ def duration(value: float | None) -> str:
 
 def putting_away(since: float, now: float) -> str:
     """Return what an engine does between the last event and its end; both are seconds since the epoch."""
-    return f"being put away for {duration(max(0.0, now - since))}"
+    return f"being stored, {clock(max(0.0, now - since))}"
 
 
 def clock(value: float) -> str:

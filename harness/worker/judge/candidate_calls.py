@@ -151,7 +151,9 @@ class CandidateCalls:
             raise
         traffic = run.returned.traffic
         launches = f"{traffic.launches} launch{'es' if traffic.launches != 1 else ''}"
-        detail = f"case {run.case.name}: {launches}, {traffic.programs} programs"
+        detail = (
+            f"case {run.case.name}: {launches}, {traffic.programs} program{'s' * (traffic.programs != 1)}"
+        )
         self._line.leave("call", detail, ok=True)
         return run
 

@@ -9,10 +9,19 @@ from pathlib import Path
 import pytest
 
 from sessions import Home
+from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.files import FileLock
 from tests.support.cockpit.cockpits import NARROW, on_fleet, until
-from tests.support.sessions.journals import SESSION, finished, running, write_live
+from tests.support.sessions.journals import (
+    RIGHT_SOURCE,
+    SESSION,
+    EventLog,
+    correct,
+    finished,
+    running,
+    write_live,
+)
 from tui.cockpit.app import Cockpit
 from tui.cockpit.keymap import key_names
 from tui.cockpit.running import check_columns, run_cockpit
@@ -46,6 +55,27 @@ async def test_exit_names_the_command_that_goes_on(
     [line] = app.return_value.lines
     assert re.search(words, line)
     assert home.files(SESSION).running is has_engine, "the engine still runs"
+    lock.release()
+
+
+async def test_exit_names_the_session_that_waits_beside_the_replay_that_is_left(home: Home) -> None:
+    log = EventLog()
+    log.open(review="manual")
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, correct())
+    log.add(ev.WaitingForPerson(attempt="softmax#1/1"))
+    write_live(home, log.events)
+    lock = FileLock(home.files(SESSION).lock)
+    assert lock.acquire()
+    app = Cockpit(home)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: SESSION in app.screen.table.infos, "the list")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the example")
+        await pilot.press("q")
+    first, second = app.return_value.lines
+    assert first.startswith("replay again with: wavedeck replay ")
+    assert second == f"{SESSION} waits for you; open it with: wavedeck attach {SESSION}"
     lock.release()
 
 

@@ -45,11 +45,11 @@ async def test_each_command_has_a_line_with_what_it_does() -> None:
         await until(pilot, lambda: "pause" in about(app), "the list")
         subject, *lines = about(app).splitlines()
         assert subject == "acts on softmax#1/3"
-        assert [line.split()[0] for line in lines] == ["profile", "pause", "pin"]
-        assert "only what runs now is finished" in lines[1]
+        assert [line.split()[0] for line in lines] == ["pause", "profile", "pin"]
+        assert "only what runs now is finished" in lines[0]
         await pilot.press(*"ause", "space")
         lines = about(app).splitlines()
-        assert lines[0] == "pause [INSTANCE... | session]"
+        assert lines[0] == "pause [INSTANCE... | session] · acts on softmax#1/3"
         assert [line.split()[0] for line in lines[1:]] == [
             "softmax#1",
             "softmax#2",

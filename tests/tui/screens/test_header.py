@@ -138,10 +138,7 @@ def test_status_says_what_is_unusual() -> None:
     assert status(RUNNING, log, after_s=90.0) == "ENGINE ENDED 1:30 ago: stopped by ada"
     log.add(ev.SessionFinished())
     assert status(RUNNING, log) == "finished"
-    assert (
-        status(Tail(TailHealth(running=True, reachable=True)), log, after_s=70.0)
-        == "being put away for 1 min 10 s"
-    )
+    assert status(Tail(TailHealth(running=True, reachable=True)), log, after_s=70.0) == "being stored, 1:10"
 
 
 def test_clock_of_a_killed_engine_stays_where_it_was_last_seen() -> None:

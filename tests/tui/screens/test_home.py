@@ -252,6 +252,24 @@ async def test_enter_opens_the_live_session(home: Home) -> None:
         assert isinstance(app.screen, HomeScreen)
 
 
+async def test_cursor_stands_on_the_session_just_left_and_messages_go_with_its_screen(home: Home) -> None:
+    older = "20261101-100000-geak-0001"
+    write_live(home, running())
+    write_live(home, running(), session=older)
+    app = Cockpit(home)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: len(app.screen.table.infos) == 2, "the list")
+        assert app.screen.table.cursor_key == SESSION, "the newest is first"
+        app.open_session(older)
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the older session")
+        app.notify("about this screen")
+        await until(pilot, lambda: bool(app._notifications), "the message")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
+        assert not app._notifications
+        assert app.screen.table.cursor_key == older
+
+
 async def test_empty_home_opens_the_example_with_its_measured_times(home: Home) -> None:
     app = Cockpit(home)
     async with app.run_test(size=USUAL) as pilot:

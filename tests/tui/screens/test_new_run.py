@@ -336,10 +336,18 @@ async def test_a_kernel_file_becomes_a_task_of_the_form(home: Home, tmp_path: Pa
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the page")
         assert "scale_rows_ref in scale.py" in screen_text(app)
         await pilot.press("enter")
-        await until(pilot, lambda: "file" not in screen.values, "the task")
+        await until(pilot, lambda: "tasks" in screen.values, "the task")
         (folder,) = (home.root / "own").iterdir()
-        assert screen.values == {"suite": "own", "tasks": f"own/{folder.name}"}
-        assert screen.table.source == f"wavedeck run own/{folder.name}"
+        assert screen.values["file"].startswith(str(file)), "the field shows where the task is from"
+        assert screen.table.source == f"wavedeck run own/{folder.name} --method tune"
+        await until(
+            pilot, lambda: screen.outlook.checked and screen.outlook.checked.plan, "a run that can start"
+        )
+        assert "no model is asked" in screen_text(app)
+        screen._set("model", "openai:qwen3@http://localhost:1")
+        assert "method" not in screen.values, "a real model writes new kernels"
+        screen._set("suite", "starter")
+        assert not {"tasks", "file"} & screen.values.keys()
 
 
 def errors_of(screen: NewRunScreen) -> Mapping[str, str]:

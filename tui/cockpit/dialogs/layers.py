@@ -18,7 +18,7 @@ from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.message import Message
 from textual.messages import Update
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets._toast import ToastRack
 
@@ -94,6 +94,8 @@ class LayeredApp(App[T]):
 
     def pop_screen(self) -> AwaitComplete:
         """Take the uppermost screen away. A `KeyPassed` of its widgets never arrives: a new one goes through the screen below."""
+        if not isinstance(self.screen, ModalScreen):
+            self.clear_notifications()  # they are about the screen that is left
         popped = super().pop_screen()
         if self._rounds:
             self._number, self._rounds, self._seen_screen = self._number + 1, ROUNDS, self.screen

@@ -39,8 +39,6 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
         Binding("up", "earlier(1)", "line before", id="prompt.earlier", priority=True),
         Binding("down", "earlier(-1)", "line after", id="prompt.later", priority=True),
     ]
-    PALETTE = "\0palette"
-    """What an empty line gives at `tab`: the palette is wanted."""
 
     def __init__(
         self,
@@ -87,10 +85,11 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
         for name, words in list(entries.items())[:most]:
             lines.append(Content.assemble((f"  {name:<{width}}  ", "$accent"), clean(words)))
         if len(entries) > most:
-            lines.append(Content(f"  ... {len(entries) - most} more"))
-        self._show(*(line for line in lines if line.plain))
+            lines.append(Content(f"  ... {len(entries) - most} more: type a letter"))
+        self._show(*lines)
 
-    def _show(self, *lines: Content) -> None:
+    def _show(self, *contents: Content) -> None:
+        lines = [content for content in contents if content.plain]
         about = self.query_one("#about", Static)
         about.update(Content("\n").join(lines))
         about.display = bool(lines)
@@ -104,17 +103,14 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
         self._back = 0
         refusal = self._refusal(text) if text else ""
         if refusal:
-            self._show(Content.styled(clean(refusal), "$error"))
+            self._show(Content.styled(clean(refusal), "$error"), Content(clean(self._changed(text))))
         else:
             self.dismiss(text)
 
     def action_complete(self) -> None:
-        """Complete the last word as far as it is certain; on an empty line ask for the palette."""
+        """Complete the last word as far as it is certain."""
         line = self.query_one(Input)
         if self._complete is None:
-            return
-        if not line.value:
-            self.dismiss(self.PALETTE)
             return
         names = list(self._complete(line.value))
         head, space, last = line.value.rpartition(" ")

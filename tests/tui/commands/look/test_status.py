@@ -72,9 +72,9 @@ def test_status_names_what_waits(shell: Shell, home: Home) -> None:
 def test_status_says_that_a_session_is_being_put_away(shell: Shell, home: Home) -> None:
     with running(home, waiting=False) as recorder:
         recorder.record(ev.EngineStopped(reason="lunch"))
-        assert "being put away" not in shell("status").out, "an engine starts and cannot be reached yet"
+        assert "being stored" not in shell("status").out, "an engine starts and cannot be reached yet"
         recorder.files.engine.write_text("{}")
-        assert "being put away for" in shell("status").out
+        assert "being stored, " in shell("status").out
         [info] = json.loads(shell("status", "--json").out)
         assert info["putting_away_since"] == recorder.state.last_wall
 

@@ -45,7 +45,7 @@ NOT_FINISHED = "Not finished"
 STARTS = {
     "d": ("the demo", "recorded replies, a live judge; it waits for you once"),
     "e": ("a run on an H200", "faster kernels with times, a cheat caught, a rejection"),
-    "f": ("your own kernel", "type the name of its file, and it goes"),
+    "f": ("your own kernel", "name its file: tuned without a key, rewritten with one"),
 }
 """Keys of Home for a person without a session, each with a name and words."""
 ORDERS = ("newest", "best speedup", "cost", "waits first")

@@ -42,6 +42,7 @@ from tui.actions.run_form import (
     field_of,
     shown_fields,
     task_names,
+    usual_method,
 )
 from tui.cockpit.desk.messages import OpenSession
 from tui.cockpit.dialogs.choosing import ChoiceDialog
@@ -74,18 +75,23 @@ ASK_S = 5.0
 """Between two questions whether a model answers that did not."""
 WIDE = 110
 PANES = ("form", "what it will do")
+DEPENDENT = {"suite": ("tasks", "file"), "tasks": ("file",), "file": ("suite", "tasks")}
+"""Fields that lose their value when the person sets another."""
 
 
 class FormTable(LineTable):
     """One row a field; below it the error of its value."""
 
     HELP = """\
-The fields of a new run. `enter` edits a field or opens its choices; an empty
-field has the default, drawn faintly. The right side, or pane 2, shows what
-the run will do before it starts. Estimates come from past sessions of the
-same task, model and method: median, lowest and highest. `ctrl+r` starts the
-run, and asks first if something is missing that it needs.
-`y` copies the same run as a line for a shell.
+What runs, and what it costs, before it starts. `enter` edits a field or opens
+its choices; `ctrl+r` starts the run, and asks first if something is missing.
+
+faint        the default of an empty field
+red          a wrong value, and below it why
+kernel file  your own kernel: `enter` reads it and makes a task of it
+right side   what the run will do; at 80 columns pane 2. Estimates come from
+             past sessions of the same task, model and method: median,
+             lowest and highest
 """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "edit", id="table.open")]
 
@@ -267,7 +273,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         entry = self._editing or self._field
         if self._editing is not None:
             error = self.outlook.checked.errors.get(entry.key, "") if self.outlook.checked else ""
-            words = clean(error) or f"{entry.about}  enter: done, escape: as before"
+            words = clean(error) or f"enter: done, esc: undo  {entry.about}"
             return (Span(f" {entry.label.strip()}  ", "key"), *line(words, "bad" if error else "dim"))
         value = self.values.get(entry.key) or default_of(entry.key, self.outlook.usual)
         meaning = MEANINGS.get(entry.key, {}).get(value, "")
@@ -326,12 +332,18 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     def _set(self, key: str, text: str) -> None:
         if text == self.values.get(key, ""):
             return
-        self.values.pop(key, None)
-        if text:
-            self.values[key] = text
+        self._set_all({key: text} | dict.fromkeys(DEPENDENT.get(key, ()), ""))
+
+    def _set_all(self, texts: dict[str, str]) -> None:
+        """Set fields; the method follows them, unless the person chose another."""
+        model = self.outlook.usual.model if self.outlook.usual is not None else ""
+        before = usual_method(self.values, model)
+        changed = self.values | texts
+        after = usual_method(changed, model)
+        if before != after and changed.get("method", "") == before:
+            changed |= {"method": after} | ({"model": ""} if after else {})
+        self.values = {key: text for key, text in changed.items() if text}
         self.app.clear_notifications()  # they are about the values before
-        if key == "suite":
-            self.values.pop("tasks", None)
         self._changed()
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="file", name="reading the kernel file")
@@ -345,11 +357,13 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
 
     def _refuse_file(self, text: str, why: str) -> None:
         self._file_refusal = (text, why)
+        self.app.clear_notifications()
         if text == self.values.get("file"):
             self._show(checked=CheckedRun(errors={"file": why}))
 
     def _offer_task(self, text: str, draft: Draft) -> None:
         """Show what is assumed about the file; a yes makes the task and chooses it."""
+        self.app.clear_notifications()
         if text != self.values.get("file"):
             return
 
@@ -357,11 +371,9 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
             if yes:
                 try:
                     with kept_own(draft, self._doors.home.suites) as task:
-                        self.values |= {"suite": OWN, "tasks": task.id}
+                        self._set_all({"suite": OWN, "tasks": task.id})
                 except (SuiteError, OSError) as error:
                     self._refuse_file(text, str(error))
-                    return
-                self._set("file", "")
 
         lines = [f"{name}: {words}" for name, words in assumptions(draft, sends=True)]
         self.app.push_screen(ConfirmDialog("Make this task?", consequence="\n".join(lines)), answered)
@@ -439,7 +451,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         if self._starting:
             return
         if checked is None or checked.run is None or checked.plan is None:
-            words = "the run is still checked" if checked is None else "the values in red are wrong"
+            words = "still checking" if checked is None else checked.wanted or "the values in red are wrong"
             self.notify(f"not started: {words}", severity="warning", timeout=4)
             return
         run = checked.run

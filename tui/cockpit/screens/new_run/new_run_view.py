@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from engine.models import NoModel
 from engine.plan.plan import SessionPlan
 from harness.wire.device import is_cpu
 from sessions.names import short_task
 from tui.actions.run_estimates import EstimatedRange, RunEstimate
-from tui.actions.run_form import ROLES, CheckedRun, Values, command_line, shown_fields
+from tui.actions.run_form import (
+    ROLES,
+    TUNES_OWN,
+    CheckedRun,
+    Values,
+    command_line,
+    shown_fields,
+    usual_method,
+)
 from tui.cockpit.draw.lines import Line, clean, line, wrap
 from tui.facts import vocabulary
 from tui.facts.node_facts import NodeFacts, blocked_words
@@ -46,8 +55,10 @@ def form_rows(
         default = Cell(default_of(entry.key, usual), "dim")
         value = Cell(clean(text), "bad" if error else "") if text else default
         rows.append(Row(entry.key, (Cell(entry.label), value)))
-        for number, words in enumerate(wrap(clean(error), max(width - 6, 20)) if error else ()):
-            rows.append(Row(f"{entry.key}/{number}", (Cell(f"     {words}", "bad"),), between=True))
+        is_chosen = entry.key == "method" and text == usual_method(values, "") != ""
+        words, style = (error, "bad") if error else (TUNES_OWN * is_chosen, "dim")
+        for number, part in enumerate(wrap(clean(words), max(width - 4, 20)) if words else ()):
+            rows.append(Row(f"{entry.key}/{number}", (Cell(f"   {part}", style),), between=True))
     return rows
 
 
@@ -78,7 +89,8 @@ def preview_tables(outlook: Outlook) -> list[Table]:
     if checked is None:
         does = does.with_sentences("checking ...", style="dim")
     elif checked.plan is None:
-        does = does.with_sentences("Nothing yet: correct the values in red.", style="bad")
+        style = "" if checked.wanted else "bad"
+        does = does.with_sentences(checked.wanted or "Nothing yet: correct the values in red.", style=style)
     else:
         does = named_values(does.title, _deeds(checked.plan, outlook))
     missing = tuple(missing_cells(outlook)) or (Cell("nothing", "dim"),)
@@ -95,6 +107,8 @@ def summary_line(outlook: Outlook) -> Line:
     checked, estimate = outlook.checked, outlook.estimate
     if checked is None:
         return line(" checking ...", "dim")
+    if checked.wanted:
+        return line(f" {checked.wanted}")
     if checked.plan is None:
         number = len(checked.errors)
         return line(f" {vocabulary.counted(number, 'error')}: correct the values in red", "bad")
@@ -133,7 +147,7 @@ def blockers(outlook: Outlook) -> list[str]:
 def money_words(plan: SessionPlan, estimate: RunEstimate) -> str:
     """Return the expected cost, with the cap."""
     cap = f", cap ${plan.budget_usd:g}" if plan.budget_usd is not None else ", no cap"
-    if not plan.model:
+    if plan.model == NoModel.model:
         return "$0.00, no model is asked"
     if plan.model.startswith("recorded:"):
         return "$0.00, replies are recorded"
@@ -165,10 +179,9 @@ def _estimated(plan: SessionPlan, estimate: RunEstimate) -> list[tuple[str, str]
     facts = [("money", money_words(plan, estimate))]
     if estimate.unknown:
         names = ", ".join(estimate.unknown[:3]) + (" ..." if len(estimate.unknown) > 3 else "")
-        facts.append(("calls", f"unknown: no past session of {names} with this model and method"))
-        facts.append(("tokens", "unknown"))
-        facts.append(("wall time", "unknown"))
-        return facts
+        if plan.model != NoModel.model:
+            facts += [("calls", "unknown"), ("tokens", "unknown")]
+        return [*facts, ("wall time", f"unknown: no past session of {names} with this model and method")]
     tokens = [
         f"{_range_words(tokens, lambda value: vocabulary.count(round(value)))} {side}"
         for tokens, side in ((estimate.input_tokens, "in"), (estimate.output_tokens, "out"))
