@@ -258,7 +258,7 @@ def change_words(comparison: BenchmarkComparison, proof: KernelProof) -> str:
     """Return the ratio with its interval, and whether it shows a change, and one that the kernel can cause."""
     ratio, low, high = comparison.ratio
     words = f"after / before {ratio:.3f} [{low:.3f}, {high:.3f}]"
-    if low <= 1 <= high:
+    if round(low, 3) <= 1 <= round(high, 3):  # as printed: an interval that ends at 1.000 shows nothing
         return f"{words}: not shown"
     return words if max(low, 1 / high) <= proof.most else f"{words}: more than the kernel can cause"
 
