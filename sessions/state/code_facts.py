@@ -79,26 +79,38 @@ def code_difference(before: Evaluation, after: Evaluation) -> str:
     count. An autotuned kernel counts with its chosen config, and not in cases for which that was not compiled. Empty too if
     the code of either is not known.
     """
-    if next(iter(before.resources), None) != next(iter(after.resources), ""):
-        return ""
-    long = long_cases(after)
-    earlier, own = _own_code(before), _own_code(after)
     sentences: dict[str, list[str]] = {}
     costs: dict[str, float] = {}
     times_ms = {latency.case: latency.candidate_ms for latency in after.latency}
-    for (kernel, case), row in own.items():
-        old = earlier.get((kernel, case)) or _only(earlier, own, case)
-        if old is None or (long and case not in long):
-            continue
+    for old, row in code_pairs(before, after):
         if changes := list(_changes(old, row)):
-            renamed = f" (`{old.kernel}` before)" if old.kernel != kernel else ""
-            words = f"`{kernel}`{renamed}: {'; '.join(changes)}"
-            sentences.setdefault(words, []).append(case)
-            costs[words] = max(costs.get(words, 0.0), times_ms.get(case, 0.0))
+            renamed = f" (`{old.kernel}` before)" if old.kernel != row.kernel else ""
+            words = f"`{row.kernel}`{renamed}: {'; '.join(changes)}"
+            sentences.setdefault(words, []).append(row.case)
+            costs[words] = max(costs.get(words, 0.0), times_ms.get(row.case, 0.0))
     longest_first = sorted(sentences.items(), key=lambda item: -costs[item[0]])
     named = [f"in {', '.join(cases)} {words}." for words, cases in longest_first]
     more = f" (And {len(named) - SHOWN} more.)" if len(named) > SHOWN else ""
     return " ".join(f"{words[0].upper()}{words[1:]}" for words in named[:SHOWN]) + more
+
+
+def code_pairs(before: Evaluation, after: Evaluation) -> Iterator[tuple[KernelResources, KernelResources]]:
+    """Yield the kernels of two attempts that do the same work on the first target: (before, after), of long cases only."""
+    if next(iter(before.resources), None) != next(iter(after.resources), ""):
+        return
+    long = long_cases(after)
+    earlier, own = _own_code(before), _own_code(after)
+    for (kernel, case), row in own.items():
+        old = earlier.get((kernel, case)) or _only(earlier, own, case)
+        if old is not None and not (long and case not in long):
+            yield old, row
+
+
+def code_figures(row: KernelResources) -> dict[str, float]:
+    """Return resources, loops and counts of a kernel's code by their names in words; what it has none of is left out."""
+    counts = counts_of(row.code, amd=row.vgprs is not None) if row.code is not None else {}
+    figures = {**_resources(row), "loops": len(row.loops), **counts}
+    return {name: number for name, number in figures.items() if number}
 
 
 def _own_code(evaluation: Evaluation) -> dict[tuple[str, str], KernelResources]:

@@ -264,7 +264,7 @@ _ACTIONS = {
         ),
         Action("fleet", "Go to Fleet.", Takes.NOTHING),
         Action("latency", "Go to Latency.", Takes.ATTEMPT),
-        Action("attempt", "Go to an attempt, in a replay to its beginning.", Takes.NUMBERED, key="#"),
+        Action("attempt", "Go to an attempt, in a replay to its verdict.", Takes.NUMBERED, key="#"),
         Action("review", "Go to Review.", Takes.NOTHING),
         Action("find", "Find words in the reasoning and the replies of all attempts.", Takes.TEXT),
         Action("home", "Leave the session and go Home.", Takes.NOTHING),

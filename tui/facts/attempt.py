@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
-from sessions.events import DecisionMade
+from sessions.events import DecisionMade, Origin
 from sessions.names import split_attempt
 from sessions.state.cases import gain, is_apart
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, earlier_best
 from tui.facts.vocabulary import UNKNOWN, clock, moment, percent_change
 
+MARKDOWN = re.compile(r"\*\*(?=\S)|(?<=\S)\*\*|^#+\s+", re.MULTILINE)
 REFLECTING = frozenset({"geak", "geak-evolve", "reflexion"})
 """Methods that ask a reflector why an attempt failed."""
 WITHOUT_PROMPTS = "tune"
@@ -18,9 +20,24 @@ WITHOUT_PROMPTS = "tune"
 AFTER_RESUME = " after `wavedeck resume`"
 
 
-def origin_words(attempt: AttemptState, base: str = "") -> str:
-    """Return `fresh`, or `optimize of softmax#3/5`; `base` is another name of the base."""
-    return f"{attempt.origin}" + (f" of {base or attempt.base}" if attempt.base else "")
+def origin_words(attempt: AttemptState, base: str = "", by: str = "") -> str:
+    """Return `fresh`, `optimize of softmax#3/5`, or `edit by ada of softmax#3/5`; `base` is another name of the base."""
+    if not attempt.base:
+        return f"{attempt.origin}"
+    is_edit = attempt.origin is Origin.HUMAN
+    origin = f"edit{f' by {by}' if by else ''}" if is_edit else attempt.origin
+    return f"{origin} of {base or attempt.base}"
+
+
+def editor_of(state: SessionState, attempt: AttemptState) -> str:
+    """Return who edited the kernel with which the attempt's instance began; empty if no person did."""
+    fork = state.forks.get(split_attempt(attempt.attempt).instance)
+    return fork.by if fork is not None and attempt.origin is Origin.HUMAN else ""
+
+
+def strategy_words(attempt: AttemptState) -> str:
+    """Return the model's strategy on one line, without Markdown's signs of bold words and headings."""
+    return " ".join(MARKDOWN.sub("", attempt.strategy).split())
 
 
 def gain_words(attempt: AttemptState, instance: InstanceState) -> str:

@@ -38,6 +38,8 @@ class InstanceFacts:
     """True if the newest verdict is correct with findings."""
     certain: bool
     """True if the newest judged attempt has a speedup above 1 with its whole interval."""
+    first: AttemptState | None
+    """The first correct attempt."""
     best: AttemptState | None
     """The best correct attempt."""
     best_has_findings: bool
@@ -45,6 +47,8 @@ class InstanceFacts:
     """The measured speed of `best`."""
     rank: tuple[int, Rank] | None
     """Sort key of `best`."""
+    failed: AttemptState | None
+    """The newest failure before the newest verdict, if that is none."""
     waiting: tuple[AttemptState, ...]
     """Attempts that wait for a person."""
     same_error: str
@@ -124,6 +128,7 @@ def instance_facts(
         (attempt for attempt in instance.attempts if attempt.verdict is not None),
         key=attrgetter("judged_seq"),
     )
+    failures = [attempt for attempt in judged if attempt.verdict is not None and attempt.verdict.is_failure]
     busy = busy_attempts(instance)
     best = instance.best_correct
     same_error, errors = _repeated_error(judged)
@@ -140,10 +145,12 @@ def instance_facts(
         verdict=judged[-1].verdict if judged else None,
         has_findings=bool(judged) and bool(findings_of(judged[-1])),
         certain=bool(speeds) and speeds[-1] is not None and speeds[-1].is_gain,
+        first=next((attempt for attempt in judged if attempt.verdict is Verdict.CORRECT), None),
         best=best,
         best_has_findings=best is not None and bool(findings_of(best)),
         speed=best.speed if best is not None else None,
         rank=place(best) if best is not None else None,
+        failed=next((attempt for attempt in reversed(failures) if failures[-1] is not judged[-1]), None),
         waiting=tuple(attempt for attempt in instance.attempts if attempt.waiting),
         same_error=same_error,
         errors=errors,

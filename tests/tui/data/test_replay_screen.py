@@ -97,17 +97,32 @@ async def test_agent_screen_follows_the_replay_position() -> None:
         assert "not started" in screen.head.text
         await pilot.press("x")
         assert "[1W]" in screen.strip.text
-        assert replay.position == replay.story.marks.verdicts[0]
+        assert replay.position == replay.story.marks.failures[0]
+
+
+async def test_screen_shows_the_attempt_that_a_jump_went_to() -> None:
+    async with playing(Clock()) as (pilot, fleet, replay):
+        await pilot.press("p", "$")
+        for key in ("X", "B", "W", "left_parenthesis"):
+            await pilot.press("$", key)
+            jumped = EVENTS[replay.position - 1].attempt
+            assert fleet.tasks.cell_key == jumped.rpartition("/")[0], key
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, AgentScreen), "its screen")
+        for key in ("X", "B", "W", "left_parenthesis"):
+            await pilot.press("$", key)
+            assert pilot.app.screen.attempt.attempt == EVENTS[replay.position - 1].attempt, key
 
 
 async def test_attempt_is_reached_by_its_number_and_by_its_name() -> None:
     async with playing(Clock()) as (pilot, _, replay):
-        starts = replay.story.marks.starts
+        moments = {**replay.story.marks.starts, **replay.story.marks.judged}
 
         async def arrives(attempt: str) -> None:
-            await until(pilot, lambda: replay.position == starts[attempt], attempt)
+            await until(pilot, lambda: replay.position == moments[attempt], attempt)
             await until(pilot, lambda: isinstance(pilot.app.screen, AgentScreen), "its screen")
             assert pilot.app.screen.attempt.attempt == attempt
+            assert pilot.app.screen.attempt.verdict is not None, "as it was judged"
             assert not replay.playing
 
         await pilot.press("$", "number_sign", "2", "enter")
@@ -126,4 +141,4 @@ async def test_attempt_is_reached_by_its_number_and_by_its_name() -> None:
             ),
             "what there is",
         )
-        assert replay.position == starts["softmax#1/3"]
+        assert replay.position == moments["softmax#1/3"]

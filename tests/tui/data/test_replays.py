@@ -54,7 +54,7 @@ def test_failed_exam_that_changes_the_best_is_a_mark() -> None:
     before = [event for event in EVENTS if not isinstance(event, WinnerExamined)]
     marks = read_story(SESSION, [*before, failed]).marks
     assert marks.bests[-1] == len(before) + 1
-    assert marks.verdicts == read_story(SESSION, before).marks.verdicts, "an exam adds no verdict mark"
+    assert marks.judged == read_story(SESSION, before).marks.judged, "an exam adds no verdict mark"
 
 
 @pytest.mark.parametrize("speed", SPEEDS)
@@ -114,7 +114,7 @@ def test_end_of_the_beginning_leads_to_the_end_of_the_story() -> None:
 
 
 def test_marks_point_to_their_events() -> None:
-    verdicts = [EVENTS[place - 1] for place in STORY.marks.verdicts]
+    verdicts = [EVENTS[place - 1] for place in STORY.marks.judged.values()]
     assert [type(event) for event in verdicts] == [AttemptJudged] * 5
     decisions = [type(EVENTS[place - 1]) for place in STORY.marks.decisions]
     assert decisions == [DecisionMade, DecisionMade, DecisionUndone]
@@ -173,7 +173,7 @@ def test_time_line_has_a_fixed_width_and_ends_in_words() -> None:
     replay.speed = 100.0
     replay.seek(len(EVENTS) // 2)
     assert [len(line) for line in drawn(replay, 100)[:2]] == [len(line) for line in first[:2]] == [99, 99]
-    assert drawn(replay, 100)[2].index(" / ") == first[2].index(" / ")
+    assert drawn(replay, 100)[2].index("event") == first[2].index("event")
     replay.step(len(EVENTS))
     assert "at end" in drawn(replay, 100)[2]
     assert "2 of 2 tasks solved" in drawn(replay, 100)[2]

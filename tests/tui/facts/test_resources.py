@@ -6,8 +6,12 @@ import msgspec
 
 from harness.wire.results.evaluation import GridFit
 from tests.support.engine.surveys import compiled
+from tests.support.judge.assemblies import AMD, with_assembly
 from tests.support.sessions import reviews
-from tui.facts.evaluation.resources import resource_tables
+from tests.support.sessions.journals import correct
+from tui.cockpit.draw.grid import tables_lines
+from tui.cockpit.draw.lines import plain
+from tui.facts.evaluation.resources import code_changes, resource_tables
 from tui.print.plain import tables_text
 
 
@@ -37,3 +41,25 @@ def test_equal_grids_show_one_value() -> None:
     assert "89 %" in text
     assert text.count("64 workgroups") == 1
     assert "fp32: 64" not in text
+
+
+def test_changes_of_the_code_have_a_row_for_each_figure_that_differs() -> None:
+    wide = AMD.replace("buffer_load_ushort v8,", "buffer_load_dwordx4 v[20:23],").replace("\ts_barrier\n", "")
+    before, after = with_assembly(correct(), AMD, vgprs=96), with_assembly(correct(), wide, vgprs=64)
+    table = code_changes(before, after)
+    shown = {row.cells[0].text: row.cells[1].text for row in table.rows}
+    assert shown["registers"] == "96 -> 64"
+    assert shown["barriers"] == "1 -> 0"
+    assert "waits" not in shown
+    assert not code_changes(before, before).has_content
+
+
+def test_rows_of_a_kernel_name_their_cases_in_a_narrow_table() -> None:
+    [kernel] = compiled("code").resources
+    rows = tuple(
+        msgspec.structs.replace(kernel, kernel="cross_entropy_wide_kernel", case=case, vgprs=registers)
+        for case, registers in (("fp32", 40), ("fp32-ragged", 60))
+    )
+    judged = msgspec.structs.replace(reviews.candidate(1.5), resources={"gfx942": rows})
+    lines = [plain(line) for line in tables_lines(resource_tables(judged), 78)]
+    assert sum("fp32-ragged" in line for line in lines if line.startswith("cross_entropy_wide_kernel  ")) == 1

@@ -205,7 +205,17 @@ def test_html_and_markdown_are_safe_pages() -> None:
     [
         (empty, ("There is no winner. No attempt was judged yet.",)),
         (unsolved, ("There is no winner. No task is solved.", "wrong: output y of case fp16 outliers")),
-        (estimated, ("not timed (no GPU)", "no GPU judged it", "traffic 1.")),
+        (
+            estimated,
+            (
+                "not timed (no GPU)",
+                "no GPU judged it",
+                "traffic 1.",
+                "registers",
+                "Bytes of the cases",
+                "moved/needed",
+            ),
+        ),
     ],
 )
 def test_states_without_a_speedup_have_words(
@@ -214,6 +224,20 @@ def test_states_without_a_speedup_have_words(
     text = as_text(document(report(events())))
     assert all(phrase in text for phrase in words)
     assert not re.search(r"(?<!traffic )\d\.\d\dx", text), "traffic is never in the place of a speedup"
+
+
+def test_words_of_a_model_have_no_markdown() -> None:
+    events = estimated()
+    marked = [
+        msgspec.structs.replace(event, strategy="## Plan\n**Limits.** 2 ** k rows of `x__y`")
+        if isinstance(event, ev.CandidateProposed)
+        else event
+        for event in events
+    ]
+    text = as_text(document(report(marked)))
+    assert "Plan Limits." in text
+    assert "**Limits" not in text
+    assert "x__y" in text
 
 
 def test_sessions_are_merged_fastest_first_with_a_caution_for_other_baselines() -> None:

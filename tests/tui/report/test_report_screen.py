@@ -19,6 +19,7 @@ from tests.support.sessions import stored_sessions
 from tests.support.sessions.measured_sessions import measured
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk.messages import OpenReport
+from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
@@ -46,7 +47,9 @@ async def opened(events: Sequence[AnyEvent], size: tuple[int, int] = NARROW) -> 
 async def test_pictures(size: tuple[int, int], key: str, snapshot: SnapshotAssertion) -> None:
     async with opened(measured(), size) as (pilot, app, _, _):
         await pilot.press(key)
+        await app.workers.wait_for_complete()
         await pilot.pause()
+        await pilot.pause()  # the tables of a pane are laid out after the pane
         assert picture(app) == snapshot
 
 
@@ -158,6 +161,10 @@ async def test_files_are_written_and_named(
         assert max(map(len, sentences)) <= NARROW[0], "as wide as the screen"
         for number in (1, 2):
             await pilot.press("O")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+            assert "report-2-sessions" in app.screen._consequence
+            assert len(files_in(tmp_path)) == 3 * (number - 1), "nothing is written before the answer"
+            await pilot.press("enter")
             await until(pilot, lambda: len(files_in(tmp_path)) == 3 * number, "three files")  # noqa: B023
             await until(pilot, lambda: len(app.screen.query(Toast)) > 0, "the note")
         await pilot.press("escape")

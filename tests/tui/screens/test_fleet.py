@@ -16,7 +16,7 @@ from sessions.state.state import SessionState
 from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, live, on_fleet, until
 from tests.support.cockpit.pictures import picture
 from tests.support.sessions import fleets, story
-from tests.support.sessions.journals import EventLog, finished, running
+from tests.support.sessions.journals import EventLog, correct, finished, running, wrong
 from tui.cockpit.app import ExitNote
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import plain
@@ -26,6 +26,7 @@ from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.fleet.fleet_model import FleetModel
 from tui.cockpit.screens.fleet.fleet_view import TaskFacts, task_facts
 from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.review.review import ReviewScreen
 from tui.facts.instance import FactsCache, instance_facts
 from tui.facts.vocabulary import clock
 
@@ -232,6 +233,46 @@ async def test_keys_move_over_cells_jump_to_what_waits_is_best_or_failed_and_ope
         assert isinstance(screen.app.screen, HomeScreen)
 
 
+async def test_waiting_key_on_the_only_row_that_waits_opens_review() -> None:
+    log = fleets.opened(tasks=("softmax", "rope"), instances=1)
+    for task in ("softmax", "rope"):
+        fleets.judge(log, f"{task}#1/1", fleets.measured(1.5))
+    log.add(ev.WaitingForPerson(attempt="rope#1/1"), after_s=1.0)
+    async with fleet(log) as (pilot, screen, _):
+        await pilot.press("w")
+        assert screen.tasks.cell_key == "rope#1"
+        await pilot.press("j", "k", "w", "w")
+        await until(pilot, lambda: isinstance(screen.app.screen, ReviewScreen), "review")
+        await until(pilot, lambda: screen.app.screen.entry is not None, "its queue")
+        assert screen.app.screen.entry.key == "rope#1/1"
+
+
+async def test_failure_before_a_right_attempt_is_found_and_decisions_are_beside_the_verdicts() -> None:
+    log = fleets.opened(tasks=("softmax", "rope"), instances=1)
+    for attempt in ("softmax#1/1", "rope#1/2"):
+        fleets.judge(log, attempt, fleets.measured(1.5))
+        if attempt == "softmax#1/1":
+            fleets.judge(log, "rope#1/1", wrong())
+    log.add(ev.DecisionMade(attempt="softmax#1/1", accepted=False, by="kim", why="reads stale data"))
+    async with fleet(log) as (pilot, screen, _):
+        shown = [" ".join(line.split()) for line in screen.latest.text.split("\n")]
+        assert "softmax#1/1 rejected by kim: reads stale data" in shown
+        await pilot.press("g", "x")
+        assert screen.tasks.cell_key == "rope#1"
+        assert [toast.message for toast in screen.app._notifications] == [
+            "rope#1/1 failed, a later attempt did not"
+        ]
+
+
+def test_best_without_times_says_where_its_traffic_came_from() -> None:
+    log = fleets.opened(tasks=("softmax",), instances=1)
+    fleets.judge(log, "softmax#1/1", correct(waste=2.0))
+    assert "traffic 2.50x " in rows_of(log)[1]
+    fleets.judge(log, "softmax#1/2", correct())
+    assert "traffic 2.50x -> 1.50x" in rows_of(log)[1]
+    assert "traffic 1.50x" in rows_of(log, width=50)[1]
+
+
 async def test_order_and_filter_keep_the_cursor() -> None:
     async with fleet(fleets.busy(), WIDE) as (pilot, screen, _):
         await pilot.press("j", "j", "o")
@@ -299,7 +340,7 @@ async def test_short_table_leaves_room_for_the_instance_under_the_cursor() -> No
         assert any(line.startswith("    #2/1  CALL ERROR") for line in lines), "its newest verdict"
         verdicts = next(place for place, line in enumerate(lines) if line.startswith(" Verdicts ─ newest"))
         assert [row.split()[0] for row in lines[verdicts + 1 : verdicts + 3]] == [
+            "softmax#1/2",
             "softmax#1/3",
-            "softmax#2/1",
-        ]
+        ], "the newest is a decision"
         assert lines[-1] == " Letters  g generate  r reflect  q queued  C correct  X call error "

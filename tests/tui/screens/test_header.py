@@ -176,7 +176,7 @@ def test_status_of_a_replay_is_its_moment() -> None:
     text = plain(
         status_line(feed, readonly=True, can_act=False, now_wall=feed.state.last_wall or 0.0, remarks=[])
     )
-    assert text.startswith("REPLAY at 0:")
+    assert text.startswith("REPLAY 0:")
     assert " of 1:" in text
 
 
@@ -189,7 +189,21 @@ def test_clock_of_a_replay_is_the_session_s_clock() -> None:
     replay = Replay(read_story("x", log.events), playing=False)
     replay.seek(len(log.events))
     worked = vocabulary.clock(fold(log.events).worked_s)
-    assert status(replay, log).startswith(f"REPLAY at {worked} of {worked}")
+    assert status(replay, log) == f"REPLAY {worked} of {worked}, decisions count  stopped: interrupted"
+
+
+def test_stop_in_a_replay_is_of_the_past() -> None:
+    log = fleets.opened()
+    log.add(ev.EngineStopped(reason="stopped by ada"), after_s=60.0)
+    stopped = len(log.events)
+    log.add(ev.EngineStarted(host="mi300x-07", pid=4242, resumed=True), after_s=10.0)
+    log.add(ev.SessionFinished(), after_s=20.0)
+    replay = Replay(read_story("x", log.events).with_marks(), playing=False)
+    replay.seek(stopped)
+    feed = Feed(replay)
+    feed.drain(0.0)
+    line = status_line(feed, readonly=True, can_act=False, now_wall=log.wall, remarks=[])
+    assert plain(line).endswith("  stopped here, resumed later")
 
 
 def test_head_says_why_an_instance_ended_without_an_attempt() -> None:

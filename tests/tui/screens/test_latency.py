@@ -180,6 +180,8 @@ def test_times_are_those_of_the_exam_where_the_speedup_is_the_exams() -> None:
     row = table(timings)["fp32"]
     assert (row["GPU0"], row["GPU2"]) == ("195.3", "130.2"), "the verdict's time is on its own GPU"
     assert row["speedup"] == "1.29", "as in the report: 251.0 us over 195.3 us"
+    before = state.attempt(ATTEMPT).found_speed.figure
+    assert f"timed by its exam, {before} before" in text(title_lines(state.attempt(ATTEMPT), 200))
 
 
 def test_caption_says_why_cases_have_no_time() -> None:

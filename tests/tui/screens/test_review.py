@@ -120,7 +120,7 @@ async def review(
         app.push_screen(screen)
         await pilot.pause()
         if baseline and screen.queue.rows:
-            await until(pilot, lambda: "baseline" in str(screen.code.border_title), "the baseline")
+            await until(pilot, lambda: screen.code.baseline is not None, "the baseline")
             await until(pilot, lambda: screen._archive is not None, "the other sessions")
         yield Review(pilot, screen, source, log)
 
@@ -225,14 +225,14 @@ async def test_waits_grow_without_events_and_enter_opens_the_attempt() -> None:
         assert agent.attempt.attempt == "softmax#1/3"
 
 
-async def test_diff_goes_from_baseline_to_code_to_base() -> None:
+async def test_diff_goes_from_base_to_baseline_to_code() -> None:
     baseline = RIGHT_SOURCE.replace("tl.exp", "tl.math.exp")
     async with review(reviews.waiting(), baseline=baseline) as opened:
         titles = []
         for _ in range(4):
             titles.append(str(opened.screen.code.border_title).partition(" ->")[0].partition("  ")[0])
             await opened.press("d")
-        assert titles == ["diff baseline triton", "code #1/3", "diff base #1/1", "diff baseline triton"]
+        assert titles == ["diff base #1/1", "diff baseline triton", "code #1/3", "diff base #1/1"]
 
 
 async def test_past_of_a_replay_is_not_decided() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sessions.state.state import AttemptState, InstanceState, SessionState
+from tui.facts.attempt import editor_of, origin_words
 
 
 def newest(instance: InstanceState) -> AttemptState | None:
@@ -41,11 +42,11 @@ def short_name(attempt: str) -> str:
     return f"#{attempt.rpartition('#')[2]}"
 
 
-def lineage(attempt: AttemptState) -> str:
-    """Return where the attempt comes from: `origin: fresh`, `optimize of #3/5`."""
+def lineage(state: SessionState, attempt: AttemptState) -> str:
+    """Return where the attempt comes from: `origin: fresh`, `optimize of #3/5`, `edit by ada of #3/5`."""
     if not attempt.base:
         return f"origin: {attempt.origin.value}"
-    return f"{attempt.origin.value} of {short_name(attempt.base)}"
+    return origin_words(attempt, short_name(attempt.base), editor_of(state, attempt))
 
 
 def next_of_kind(instance: InstanceState, current: int, kind: str, direction: int) -> AttemptState | None:

@@ -68,7 +68,8 @@ class Marks:
 
     starts: Mapping[str, int] = field(default_factory=dict)
     """Beginnings of the attempts, by name."""
-    verdicts: tuple[int, ...] = ()
+    judged: Mapping[str, int] = field(default_factory=dict)
+    """Latest verdicts of the attempts, by name."""
     failures: tuple[int, ...] = ()
     """Verdicts that are failures."""
     bests: tuple[int, ...] = ()
@@ -152,7 +153,7 @@ def _offsets(walls: Iterable[float]) -> Iterator[float]:
 def _marks(checkpoints: Checkpoints) -> tuple[Marks, list[tuple[int, Landmark]]]:
     """Fold all events; returns the marks, and the landmarks with their marks, still without their moments."""
     starts: dict[str, int] = {}
-    verdicts: list[int] = []
+    judged: dict[str, int] = {}
     failures: list[int] = []
     bests: list[int] = []
     decisions: list[int] = []
@@ -175,7 +176,7 @@ def _marks(checkpoints: Checkpoints) -> tuple[Marks, list[tuple[int, Landmark]]]
                     continue
                 if isinstance(event, AttemptJudged):
                     verdict = event.evaluation.verdict
-                    verdicts.append(mark)
+                    judged[event.attempt] = mark
                     failures += [mark] if verdict.is_failure else []
                     landmarks.append((mark, Landmark(event.attempt, letter(verdict), verdict_style(verdict))))
                 # An exam that is failed makes another attempt the best.
@@ -184,7 +185,7 @@ def _marks(checkpoints: Checkpoints) -> tuple[Marks, list[tuple[int, Landmark]]]
                     landmarks.append((mark, Landmark(now, "*", "key")))
             case _:
                 pass
-    return Marks(starts, tuple(verdicts), tuple(failures), tuple(bests), tuple(decisions)), landmarks
+    return Marks(starts, judged, tuple(failures), tuple(bests), tuple(decisions)), landmarks
 
 
 class Replay:

@@ -13,9 +13,6 @@ from suites import SuiteError, load_task
 from tui.cockpit.data import attempts
 from tui.facts.evaluation.baselines import baseline_of
 
-KERNEL_MARK = "@triton.jit"
-"""In each Triton kernel; a baseline without it is PyTorch code."""
-
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -92,11 +89,8 @@ def following(current: ComparedTo, sides: dict[ComparedTo, Side]) -> ComparedTo:
     return order[(order.index(current) + 1) % len(order)] if current in order else ComparedTo.CODE
 
 
-def first_for_review(sides: dict[ComparedTo, Side]) -> ComparedTo:
-    """Return what a reviewer sees first: the diff to a baseline that is a kernel, else to the base."""
-    baseline = sides.get(ComparedTo.BASELINE)
-    if baseline is not None and KERNEL_MARK in baseline.source:
-        return ComparedTo.BASELINE
+def base_first(sides: dict[ComparedTo, Side]) -> ComparedTo:
+    """Return what a reviewer sees first: the diff to the base, as the figures; without a base, to the baseline."""
     return next(iter(sides), ComparedTo.CODE)
 
 

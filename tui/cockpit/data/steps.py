@@ -53,7 +53,7 @@ def steps_of(attempt: AttemptState, *, stopped: bool = False) -> list[AttemptSte
     for call in attempt.calls:
         steps += _call_steps(call, code, is_latest=call is attempt.calls[-1], stopped=stopped)
     steps += _judge_steps(attempt, stopped=stopped)
-    return steps or [AttemptStep("none", "nothing yet", "no call of a model has started", style="dim")]
+    return steps or [AttemptStep("none", "no step", "no call of a model has started yet", style="dim")]
 
 
 def written_code(attempt: AttemptState) -> str | None:

@@ -19,8 +19,9 @@ the number of their attempt, `*` a new best of an instance, `+` accepted, `x`
 rejected by a person, `u` undone. Where many are close, they move apart or lose
 their numbers. Few lines, or many tasks: one lane for the task on screen, or for
 all. A stretch without events plays as 30 s at most.
-`#` goes to an attempt: type its number in the instance under the cursor, or its
-name.
+`#` goes to the verdict of an attempt: type its number in the instance under the
+cursor, or its name. `(` and `)` go to the beginnings of attempts. After a jump
+the screen shows the attempt that it went to.
 The clock in the header counts the time in which an engine worked.
 """
 MEANINGS = {"*": "best", vocabulary.ACCEPTED: "accepted", vocabulary.REJECTED: "rejected", "u": "undone"} | {
@@ -76,17 +77,16 @@ def _task_of(attempt: str) -> str:
 
 
 def _playback(replay: Replay) -> str:
-    """Return state, speed and time in a fixed width."""
-    total = len(vocabulary.clock(replay.story.duration_s))
+    """Return state and speed in a fixed width; the time is in the header, on the session's clock."""
     word = "playing" if replay.playing else "at end" if replay.at_end else "paused"
-    return f" {word:<7} {f'{replay.speed:g}x':<4}  {vocabulary.clock(replay.offset_s):>{total}}"
+    return f" {word:<7} {f'{replay.speed:g}x':<4}"
 
 
 def _words(replay: Replay, state: SessionState, width: int, *, is_tall: bool) -> list[Line]:
     """Return playback, at the end what was reached, and the meanings of the signs: in two lines, or as far as one has room."""
     story = replay.story
     count = len(story.events)
-    parts: list[Line] = [(Span(f"{_playback(replay)} / {vocabulary.clock(story.duration_s)}", "busy"),)]
+    parts: list[Line] = [(Span(_playback(replay), "busy"),)]
     if replay.at_end:
         parts += [
             (Span(end_words(state, width - cells(parts[0]) - GAP)),),

@@ -32,7 +32,7 @@ class OpenLatency(Message):
 
 @dataclass
 class GoToAttempt(Message):
-    """Go to an attempt, in a replay to its beginning; the screen knows what a number alone means."""
+    """Go to an attempt, in a replay to its verdict; the screen knows what a number alone means."""
 
     words: str
 

@@ -16,6 +16,7 @@ from textual.app import App
 from sessions.home import Home
 from sessions.kept_kernels import KeptKernel
 from suites import Task
+from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.draw.lines import clean
 from tui.diagnostics import Complaint
 from tui.print.export_files import export_files
@@ -45,14 +46,24 @@ def write_export(kernel: KeptKernel, task: Task, folder: Path) -> Path:
 
 
 def write_reports(app: App[Any], home: Home, sessions: Sequence[str]) -> None:
-    """Write Markdown, HTML and CSV into the current folder; a note says where they are, or why they are not."""
-    app.run_worker(
-        partial(_write, app, home, sessions, Path.cwd()),
-        name="writing the report",
-        group="write",
-        exclusive=True,
-        thread=True,
-        exit_on_error=False,
+    """Ask, then write Markdown, HTML and CSV into the current folder; a note says where they are, or why they are not."""
+    folder = Path.cwd()
+    files = new_files(sessions, folder)
+
+    def answered(yes: bool | None) -> None:  # noqa: FBT001 -- a dialog's answer
+        if yes:
+            app.run_worker(
+                partial(_write, app, home, sessions, files),
+                name="writing the report",
+                group="write",
+                exclusive=True,
+                thread=True,
+                exit_on_error=False,
+            )
+
+    names = "\n".join(file.name for file in files)
+    app.push_screen(
+        ConfirmDialog("Write the report?", consequence=clean(f"Into {folder}:\n{names}")), answered
     )
 
 
@@ -74,25 +85,20 @@ def run_report(home: Home, words: Sequence[str], *, columns: int = 80) -> str:
     return done.stdout
 
 
-def write_files(home: Home, sessions: Sequence[str], folder: Path) -> list[Path]:
-    """
-    Write Markdown, HTML and the CSV of the metrics to new files; return them.
-
-    The names contain the session, or the number of sessions. Raises `Complaint` if they cannot be written.
-    """
+def new_files(sessions: Sequence[str], folder: Path) -> list[Path]:
+    """Return files of a report that do not exist yet; the names contain the session, or the number of sessions."""
     name = sessions[0] if len(sessions) == 1 else f"{len(sessions)}-sessions"
     stems = (f"report-{name}{'' if number == 1 else f'~{number}'}" for number in count(1))
     stem = next(
         stem for stem in stems if not any((folder / f"{stem}.{ending}").exists() for ending in ENDINGS)
     )
-    files = [folder / f"{stem}.{ending}" for ending in ENDINGS]
-    run_report(home, [*sessions, *(word for file in files for word in ("-o", str(file)))])
-    return files
+    return [folder / f"{stem}.{ending}" for ending in ENDINGS]
 
 
-def _write(app: App[Any], home: Home, sessions: Sequence[str], folder: Path) -> None:
+def _write(app: App[Any], home: Home, sessions: Sequence[str], files: Sequence[Path]) -> None:
+    folder = files[0].parent
     try:
-        files = write_files(home, sessions, folder)
+        run_report(home, [*sessions, *(word for file in files for word in ("-o", str(file)))])
     except (OSError, Complaint) as error:
         words = f"The report was not written to {folder}: {error}"
         app.call_from_thread(app.notify, clean(words), severity="error", timeout=10, markup=False)

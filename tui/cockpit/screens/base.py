@@ -191,6 +191,10 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         self.concerns = attention(
             feed.state, now_wall=now_wall, health=health, facts=feed.facts, present=self.desk.present()
         )
+        if (
+            feed.replay is not None and feed.state.stopped is not None
+        ):  # the header says so; no person is needed now
+            self.concerns = [concern for concern in self.concerns if concern.kind is not ConcernKind.ENGINE]
         line = header.header_line(
             feed.state,
             feed.facts.all(feed.state),
@@ -354,7 +358,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         return self.feed.replay is not None and not self.feed.replay.playing
 
     def action_replay(self, step: str, direction: int) -> None:
-        """Move a replay: `play` (or pause), `attempt`, `event`, `speed` or `edge`."""
+        """Move a replay: `play` (or pause), `attempt` (its beginning), `number` (its verdict), `event`, `speed` or `edge`."""
         replay = self.feed.replay
         if replay is None:
             return
@@ -377,6 +381,11 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
     def _go_to_moment(self, replay: Replay, moments: Sequence[int], direction: int, name: str) -> None:
         if replay.jump(moments, back=direction < 0):
             self.desk.frame()
+            attempt = getattr(replay.story.events[replay.position - 1], "attempt", "")
+            key = attempt.rpartition("/")[0]
+            if name == "best":  # the failed exam of another attempt can make it the best
+                attempt = self.feed.state.instances[key].best or attempt
+            self.show_jumped(attempt)
         else:
             self.notify(f"no {name} {'before' if direction < 0 else 'after'} this", timeout=2)
 
@@ -392,7 +401,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         self.app.push_screen(prompt, answered)
 
     def go_to_attempt(self, words: str) -> None:
-        """Open an attempt, in a replay at its beginning.
+        """Open an attempt, in a replay as it was judged; without a verdict, at its beginning.
 
         `words` are its name, its number in the instance under the cursor, or the numbers of instance and attempt: `2/1`.
         """
@@ -400,11 +409,11 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         task = key.partition("#")[0]
         name = f"{key}/{words}" if words.isdecimal() else words if "#" in words else f"{task}#{words}"
         if replay is not None:
-            starts = replay.story.marks.starts
+            marks = {**replay.story.marks.starts, **replay.story.marks.judged}
         else:
-            starts = {attempt.attempt: 0 for attempt in self.feed.state.attempts()}
-        if name not in starts:
-            numbers = [attempt.rpartition("/")[2] for attempt in starts if attempt.startswith(f"{key}/")]
+            marks = {attempt.attempt: 0 for attempt in self.feed.state.attempts()}
+        if name not in marks:
+            numbers = [attempt.rpartition("/")[2] for attempt in marks if attempt.startswith(f"{key}/")]
             has = (
                 f"{key} has the attempts {', '.join(numbers)}" if numbers else "type a name like softmax#1/2"
             )
@@ -412,9 +421,12 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             return
         if replay is not None:
             replay.playing = False
-            replay.seek(starts[name])
+            replay.seek(marks[name])
             self.desk.frame()
         self.post_message(self.message_to(name))
+
+    def show_jumped(self, attempt: str) -> None:
+        """Show the attempt that a jump of a replay went to; a screen without a cursor stays as it is."""
 
     def message_to(self, attempt: str) -> Message:
         """Return the message that shows an attempt."""

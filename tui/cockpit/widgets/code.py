@@ -20,7 +20,7 @@ from tui.cockpit.draw.diffing import (
     unified,
 )
 from tui.cockpit.draw.highlighting import highlighted, plain_rows
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, line
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, line, wrap_line
 from tui.cockpit.widgets.line_view import LineView
 from tui.facts.text_diff import LineKind
 
@@ -40,7 +40,7 @@ goes through them.
 
 In a diff `-` is removed, `+` added, and the changed words of a line that is
 on both sides are marked. `>` is a moved line: its old number, then its new
-one; its old place says where it went. `{` `}` go to the hunk before and to
+one; its old place says where it went. Long lines are folded. `{` `}` go to the hunk before and to
 the next one, `enter` opens the unchanged lines around a hunk, `D` puts the
 diff in one column or two, `z` gives the pane the whole screen, `h` `l` scroll
 sideways.
@@ -161,8 +161,7 @@ sideways.
             self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        if self._other is not None or self._view.chosen is not None:
-            self._draw()
+        self._draw()
 
     def _draw(self) -> None:
         self._hunks, self._folds, self._chosen_place = [], {}, None
@@ -180,16 +179,21 @@ sideways.
         digits = len(str(len(self._rows)))
         view = self._view
         drawn: list[Line] = []
-        for number, row in enumerate(self._rows, start=1):
+        room = max(self.scrollable_content_region.width - digits - 3, 8)
+        rest = Span(" " * (digits + 3))
+        for number, whole in enumerate(self._rows, start=1):
+            row, *folded = wrap_line(whole, room)
+            below = [(rest, *part) for part in folded]
             mark = "E" if number in view.errors else " "
             if number != view.chosen:
                 drawn.append((Span(f"{number:>{digits}} {mark} ", "bad" if mark == "E" else "dim"), *row))
+                drawn += below
                 continue
-            self._chosen_place = number - 1
-            filled = max(0, self.scrollable_content_region.width - digits - 3 - cells(row))
+            self._chosen_place = len(drawn)
+            filled = max(0, room - cells(row))
             spans = tuple(Span(span.text, f"error-line {span.style}".strip()) for span in row)
             head = Span(f"{number:>{digits}} {mark} ", "error-line bad bold")
-            drawn.append((head, *spans, Span(" " * filled, "error-line")))
+            drawn += [(head, *spans, Span(" " * filled, "error-line")), *below]
         return drawn
 
     def _draw_diff(self, old: Side, new: Side) -> None:
@@ -214,7 +218,7 @@ sideways.
             return "code"
         if self._other is None:
             so_far = " so far" if self._growing else ""
-            return f"code {self._side.name}   {len(self.lines)} lines{so_far}"
+            return f"code {self._side.name}   {len(self._rows)} lines{so_far}"
         names = f"diff {self._other.name} -> {self._side.name}"
         if not self._is_ready:
             return f"{names}   comparing"

@@ -11,7 +11,7 @@ from harness.wire.limits import memory_words
 from sessions.state.figure_words import ratio_words
 from sessions.state.ranking import own_kernels, traffic_excess
 from sessions.state.state import AttemptState, InstanceState
-from tui.facts.attempt import origin_words
+from tui.facts.attempt import origin_words, strategy_words
 from tui.facts.evaluation.resources import usage_of
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Cell, Column, Field, Number, Table, columns_of, rows_of, table_of
@@ -47,6 +47,12 @@ def traffic_words(evaluation: Evaluation) -> str:
     """Return requested over needed bytes of all cases as `traffic 1.34x`; empty if unknown."""
     excess = traffic_excess(evaluation)
     return "" if excess is None else f"traffic {ratio_words(excess)}"
+
+
+def traffic_change(first: Evaluation | None, best: Evaluation) -> str:
+    """Return `traffic 2.00x -> 1.00x`, from the first correct attempt to the best, or one figure if that is all."""
+    before, after = traffic_words(first) if first is not None else "", traffic_words(best)
+    return f"{before} -> {after.removeprefix('traffic ')}" if before and after and before != after else after
 
 
 def traffic_table(evaluation: Evaluation) -> Table:
@@ -111,7 +117,7 @@ def _change(step: Step) -> Cell:
     judged = step.attempt.judged
     if judged is not None and judged.error is not None:
         return Cell(judged.error)
-    return Cell(" ".join(step.attempt.strategy.split()), "dim")
+    return Cell(strategy_words(step.attempt), "dim")
 
 
 FIGURES: tuple[tuple[Column, Callable[[float], str]], ...] = (

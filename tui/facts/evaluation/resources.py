@@ -11,12 +11,13 @@ from harness import Evaluation, KernelResources
 from harness.assembly.code_texts import named_kernel
 from harness.wire.limits import memory_words
 from harness.wire.results.evaluation import GridFit
-from sessions.state.code_facts import code_words, loop_title
+from sessions.state.code_facts import code_figures, code_pairs, code_words, loop_title
 from sessions.state.ranking import lowest_occupancy
 from tui.facts.tables import Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, counted
 
 CASES_CELLS = 28
+MOST_KERNELS = 3
 LEGEND = (
     "limit: what keeps more waves (AMD, a SIMD) or warps (NVIDIA, an SM) from fitting; MFMA, MMA: matrix instructions; "
     "loads: how many x width in bits; @n: config n of an autotuned kernel"
@@ -59,6 +60,29 @@ def binaries(kernels: Iterable[KernelResources]) -> list[BinaryConfigs]:
     ]
 
 
+def code_changes(before: Evaluation, after: Evaluation) -> Table:
+    """Return a row for each figure of the code that differs: before and after, of at most `MOST_KERNELS` kernels."""
+    pairs: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
+    for old, new in code_pairs(before, after):
+        figures = code_figures(old), code_figures(new)
+        if figures[0] != figures[1] and figures not in pairs.values():
+            pairs[new.kernel if new.kernel not in pairs else f"{new.kernel}, {new.case}"] = figures
+    kernels = dict(list(pairs.items())[:MOST_KERNELS])
+    changes = {
+        name: [f"{old.get(name, 0):g} -> {new.get(name, 0):g}" for old, new in kernels.values()]
+        for name in dict.fromkeys(name for figures in kernels.values() for name in (*figures[0], *figures[1]))
+        if any(old.get(name) != new.get(name) for old, new in kernels.values())
+    }
+    columns = (
+        Column("before -> after", keep=True),
+        *(Column(name, inner_cut=True, most=24) for name in kernels),
+    )
+    more = f"and {counted(len(pairs) - MOST_KERNELS, 'more kernel')}" if len(pairs) > MOST_KERNELS else ""
+    return Table("", columns, tuple(row(name, *cells) for name, cells in changes.items())).with_sentences(
+        more
+    )
+
+
 def is_amd(kernels: Iterable[KernelResources]) -> bool:
     """True if the target counts in AMD's units."""
     return any(kernel.vgprs is not None for kernel in kernels)
@@ -76,14 +100,14 @@ def _target_table(evaluation: Evaluation, target: str) -> Table:
     amd = is_amd(kernels)
     columns = (
         Column("kernel"),
-        Column("cases", keep=True, drop=3),
+        Column("cases", most=CASES_CELLS),
         Number("VGPRs" if amd else "registers"),
         Number("AGPRs", drop=7, if_known=True),
         Number("SGPRs", drop=6, if_known=True),
         Number("spills"),
         Number("LDS" if amd else "shared"),
         Number("waves" if amd else "warps"),
-        Column("limit", keep=True),
+        Column("limit", keep=True, drop=3),
         Number("MFMA" if amd else "MMA", drop=2, if_known=True),
         Column("loads", keep=True, drop=4, if_known=True),
         Number("rounds", drop=8, if_known=True),

@@ -7,13 +7,14 @@ import re
 from dataclasses import replace
 
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
+from harness.wire.device import is_cpu
 from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of, located
 from sessions.state.speed import missing_speed, speed_of
 from sessions.state.state import AttemptState, InstanceState
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Table, named_values
-from tui.facts.vocabulary import count, counted, speed_style, verdict_style, words
+from tui.facts.vocabulary import NO_GPU, count, counted, speed_style, verdict_style, words
 
 from .certainty import against_words, exam_of, tolerance_words
 from .times import missing_words
@@ -22,6 +23,11 @@ FILE = "kernel.py"
 """The judge's name for the candidate's file."""
 FRAME = re.compile(r'^\s*File "(?:[^"]*/)?kernel\.py", line (\d+)')
 """A frame of a trace that is in the candidate."""
+OWN_TRACE = re.compile(
+    r"(?:\n*[^\n]*above exception[^\n]*:\n\n)?"
+    r'Traceback \(most recent call last\):\n(?:  File "harness/[^\n]*\n(?:    [^\n]*\n)*)+\S[^\n]*\n?'
+)
+"""A trace that has frames of the judge alone, of a process that was ended."""
 Facts = tuple[Cell, ...]
 """Facts of one line, each in its style; none is empty."""
 
@@ -108,11 +114,11 @@ def _correct(
 
 
 def speed_facts(evaluation: Evaluation) -> list[Cell]:
-    """The speedup with interval, baseline and GPU; without one the reason, and the traffic."""
+    """The speedup with interval, baseline and GPU; without one the traffic, then the reason."""
     speed = speed_of(evaluation)
     if speed is None:
-        reason = Cell(f"no speedup: {missing_speed(evaluation)}")
-        return [reason, Cell(traffic_words(evaluation), "dim")]
+        reason = NO_GPU if is_cpu(evaluation.device) else f"no speedup: {missing_speed(evaluation)}"
+        return [Cell(traffic_words(evaluation)), Cell(reason, "dim")]
     devices = ", ".join(dict.fromkeys(latency.device for latency in evaluation.latency))
     return [Cell(f"{speed.words}{against_words(evaluation)} on GPU {devices}", speed_style(speed))]
 
@@ -221,5 +227,5 @@ def remark_tables(evaluation: Evaluation, exam: Evaluation | None = None) -> lis
         Table("findings").with_sentences(*(finding.text for finding in evaluation.findings)),
         Table("findings of the exam").with_sentences(*(finding.text for finding in of_exam)),
         Table("notes").with_sentences(*evaluation.notes),
-        Table("printed by the candidate").with_sentences(evaluation.printed),
+        Table("printed by the candidate").with_sentences(OWN_TRACE.sub("", evaluation.printed)),
     ]

@@ -15,7 +15,7 @@ from sessions.state.speed import Speed
 from sessions.state.state import AttemptState, SessionState
 from sessions.state.winners import accepted_attempt
 from suites.source.python_source import source_lines
-from tui.facts.attempt import origin_words
+from tui.facts.attempt import origin_words, strategy_words
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.text_diff import count_changes, diff_words
@@ -126,7 +126,7 @@ def _reason(change: BaseChange) -> Cell:
     attempt = change.attempt
     if attempt.judged is not None and attempt.judged.error is not None:
         return Cell(attempt.judged.error)
-    return Cell(finding_words(findings_of(attempt)) or " ".join(attempt.strategy.split()), "dim")
+    return Cell(finding_words(findings_of(attempt)) or strategy_words(attempt), "dim")
 
 
 CHANGES: tuple[Field[BaseChange], ...] = (

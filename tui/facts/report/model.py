@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from harness import Evaluation, Verdict
 from harness.wire.device import is_cpu
@@ -31,6 +32,8 @@ class Winner:
     """The evaluation with the times that count: the exam's if it timed the attempt again."""
     cases: tuple[CaseRow, ...]
     speed: Speed | None
+    first: AttemptState
+    """The first correct attempt of the task."""
     chosen: AttemptState | None
     """The attempt on the branch `accepted`; it may be another attempt of the task."""
     branch: str
@@ -133,7 +136,14 @@ def _winners(state: SessionState, bests: dict[str, AttemptState]) -> list[Winner
             branch = f"{session}/{task}/{state.instances[split_attempt(best.attempt).instance].instance}"
             chosen = accepted_attempt(state, task)
             cases = tuple(attempt_cases(best))
-            winners.append(Winner(task, best, evaluation, cases, best.speed, chosen, branch))
+            correct = (
+                attempt
+                for instance in state.instances.values()
+                for attempt in instance.attempts
+                if instance.task == task and attempt.verdict is Verdict.CORRECT
+            )
+            first = min(correct, key=attrgetter("judged_seq"), default=best)
+            winners.append(Winner(task, best, evaluation, cases, best.speed, first, chosen, branch))
     return fastest_first(winners, lambda winner: winner.speed)
 
 

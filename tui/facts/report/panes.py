@@ -12,6 +12,7 @@ from sessions.names import short_task
 from sessions.state.figure_words import ratio_words
 from tui.facts.endings import session_ending
 from tui.facts.evaluation.best_by_case import FIELDS, MEASURED, TITLE
+from tui.facts.evaluation.counted import TRAFFIC
 from tui.facts.evaluation.provenance import verification_words
 from tui.facts.evaluation.times import time_fields
 from tui.facts.settings_words import REFERENCE_SHOWN, method_words
@@ -136,6 +137,12 @@ def case_sections(report: SessionReport) -> tuple[Section, ...]:
         for row in rows_of(fields, winner.cases, lambda case: case.key)
     )
     medians = "Medians in microseconds; `<` says that a time is too short to be timed exactly."
+    counted_bytes = [
+        (winner.attempt, traffic)
+        for winner in report.winners
+        if winner.speed is None and winner.evaluation is not None
+        for traffic in winner.evaluation.traffic
+    ]
     return (
         Section(
             "Cases of the winners", (medians, *suspects) if rows else (), (ATTEMPT, *columns_of(fields)), rows
@@ -146,6 +153,15 @@ def case_sections(report: SessionReport) -> tuple[Section, ...]:
             bests,
             lambda best: f"{best.attempt}|{best.row.case}",
             *([MEASURED] if bests else []),
+        ),
+        Section(
+            "Bytes of the cases of winners without times",
+            ("Counted by the interpreter at CPU sizes.",) if counted_bytes else (),
+            (ATTEMPT, *columns_of(TRAFFIC)),
+            tuple(
+                Row(f"{name}|{traffic.case}", (Cell(name), *(field.cell(traffic) for field in TRAFFIC)))
+                for name, traffic in counted_bytes
+            ),
         ),
     )
 

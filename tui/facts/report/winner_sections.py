@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from sessions.names import short_task
 from sessions.state.figure_words import interval_words
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import MIXED, Speed, baseline_names, missing_speed
 from sessions.state.state import Confirmation
-from tui.facts.attempt import origin_words
-from tui.facts.evaluation.counted import traffic_words
+from tui.facts.attempt import origin_words, strategy_words
+from tui.facts.evaluation.counted import figures_of, traffic_change
 from tui.facts.evaluation.roofs import NO_PRODUCT, has_peak_share, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
@@ -58,9 +59,16 @@ def _decision(winner: Winner) -> str:
 
 
 def _remark(winner: Winner) -> str:
-    """Return the traffic of a winner without a speedup, and why it has none; empty if it has a speedup."""
+    """Return the traffic of a winner without a speedup, from the first correct attempt on, and why it has no speedup."""
     missing = missing_speed(winner.evaluation)
-    return ": ".join(filter(None, (traffic_words(winner.evaluation), missing))) if missing else ""
+    change = traffic_change(winner.first.evaluation, winner.evaluation)
+    return ": ".join(filter(None, (change, missing))) if missing else ""
+
+
+def _figure(name: str, winner: Winner) -> str:
+    """Return a figure of a winner without a speedup."""
+    value = getattr(figures_of(winner.best), name) if winner.speed is None else None
+    return "" if value is None else f"{value:g}"
 
 
 def _marks(winner: Winner) -> Cell:
@@ -105,7 +113,9 @@ WINNERS: tuple[Field[Winner], ...] = (
         Number("exact cases", if_known=True, drop=10),
         lambda winner: winner.speed.exact_words if winner.speed is not None else "",
     ),
-    Field(Column("remark", 16, 60, if_known=True, drop=2), _remark),
+    Field(Column("remark", 24, 60, if_known=True, drop=2), _remark),
+    Field(Number("launches", if_known=True, drop=11), partial(_figure, "launches")),
+    Field(Number("registers", if_known=True, drop=12), partial(_figure, "registers")),
     Field(
         Number("roof", 7, 8, if_known=True, drop=3),
         lambda winner: roof_range_words(winner.cases),
@@ -123,7 +133,7 @@ WINNER_COLUMNS = columns_of(WINNERS)
 WHY: tuple[Field[Winner], ...] = (
     Field(Column("attempt", keep=True), _attempt),
     Field(Column("origin", if_known=True), lambda winner: origin_words(winner.best)),
-    Field(Column("why", least=30, if_known=True), lambda winner: " ".join(winner.best.strategy.split())),
+    Field(Column("why", least=30, if_known=True), lambda winner: strategy_words(winner.best)),
     Field(
         Column("findings", least=20, if_known=True),
         lambda winner: finding_words(findings_of(winner.best)),

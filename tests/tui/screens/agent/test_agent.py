@@ -91,7 +91,7 @@ async def test_digits_choose_tabs_and_a_missing_profile_has_a_reason() -> None:
             ("6", "no GPU judged it. On a GPU, P takes a profile."),
             ("7", "active  landlock"),
             ("8", "Solve softmax."),
-            ("3", "correct · no speedup: no GPU judged it"),
+            ("3", "correct · traffic 1.70x · not timed (no GPU)"),
         ):
             await pilot.press(digit)
             await until_true(pilot, lambda words=words: words in screen.page.text, words)

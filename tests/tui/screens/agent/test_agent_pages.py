@@ -9,6 +9,7 @@ from harness import Evaluation, Finding, Outcome, Stage, Verdict
 from sessions.events import (
     AnyEvent,
     AttemptStarted,
+    InstanceForked,
     Origin,
     ProfileTaken,
     StageFinished,
@@ -16,7 +17,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.state.folding import apply, fold
-from sessions.state.state import AttemptState
+from sessions.state.state import AttemptState, SessionState
 from tests.support.cockpit.agent_screens import chain, opened, wrong_at_line
 from tests.support.judge.judged_attempts import judge_again
 from tests.support.judge.profiles import softmax_profile
@@ -33,6 +34,7 @@ from tui.cockpit.draw.lines import plain
 from tui.cockpit.draw.verdict_lines import head_lines, pinned_lines
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
+from tui.facts.evaluation.verdict import remark_tables
 from tui.facts.profiling.profile_tables import shown_profiles
 
 
@@ -69,7 +71,7 @@ def test_verdict_page_has_the_facts_of_a_mismatch_and_says_how_to_get_to_the_lin
 @pytest.mark.parametrize(
     ("evaluation", "words"),
     [
-        (correct(), "no speedup: no GPU judged it · traffic 1.50x"),
+        (correct(), "traffic 1.50x · not timed (no GPU)"),
         (
             msgspec.structs.replace(
                 correct(speed=latencies()),
@@ -268,5 +270,35 @@ async def test_running_stage_is_shown() -> None:
 
 def test_lineage_names_the_instance_of_a_base() -> None:
     fork = AttemptState("softmax#3/1", 1, Origin.FORK, "softmax#1/3")
-    assert attempts.lineage(fork) == "fork of #1/3"
-    assert attempts.lineage(AttemptState("softmax#3/1", 1, Origin.FRESH, None)) == "origin: fresh"
+    assert attempts.lineage(SessionState(), fork) == "fork of #1/3"
+    assert (
+        attempts.lineage(SessionState(), AttemptState("softmax#3/1", 1, Origin.FRESH, None))
+        == "origin: fresh"
+    )
+
+
+def test_edit_of_a_person_says_so() -> None:
+    state = SessionState()
+    state.forks["softmax#2"] = InstanceForked(base="softmax#1/1", source="x = 1", by="ada")
+    edit = AttemptState("softmax#2/1", 1, Origin.HUMAN, "softmax#1/1")
+    assert attempts.lineage(state, edit) == "edit by ada of #1/1"
+
+
+def test_traces_of_the_judge_are_no_words_of_the_candidate() -> None:
+    own = """Traceback (most recent call last):
+  File "harness/wire/channels/channel.py", line 90, in send
+BrokenPipeError: [Errno 32] Broken pipe
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "harness/worker/server/fork_server.py", line 336, in enter
+harness.wire.channels.channel.ChannelClosed: [Errno 32] Broken pipe
+"""
+    of_candidate = own.replace("channels/channel.py", "kernel.py").replace("harness/wire/", "")
+    shown = remark_tables(msgspec.structs.replace(correct(), printed=f"hello\n{own}"))[-1]
+    assert [cell.text for cell in shown.sentences] == ["hello"]
+    assert (
+        "kernel.py"
+        in remark_tables(msgspec.structs.replace(correct(), printed=of_candidate))[-1].sentences[0].text
+    )

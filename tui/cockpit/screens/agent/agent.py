@@ -325,6 +325,11 @@ Brackets are around the attempt that all panes are about.
         self.number = None if follows else number
         self.redraw()
 
+    def show_jumped(self, attempt: str) -> None:
+        name = split_attempt(attempt)
+        self.key = name.instance
+        self._look_at(name.number)
+
     def action_profile(self) -> None:
         super().action_profile()
         self._choose("profile")

@@ -42,7 +42,7 @@ def head_line(
         room = width - cells((head, DOT))
         return (head, DOT, Span(fit(clean(words), room).rstrip(), "bad" if instance.curable else "dim"))
     limit = state.most_attempts(instance.key)
-    lineage = (DOT, Span(attempts.lineage(shown)))
+    lineage = (DOT, Span(attempts.lineage(state, shown)))
     count = (DOT, Span(f"attempt {shown.number} of {len(instance.attempts)}"))
     most = (Span(f" (limit {limit})", "dim"),) if limit else ()
     now = facts.of(state, instance).doing
@@ -65,6 +65,8 @@ def _now(now: Doing, instance: InstanceState, shown: AttemptState, wall: float, 
     """Work of the instance with the time since its begin, and the attempt, unless that is the shown one."""
     running = attempts.newest(instance)
     word = now.letter if is_short else now.word
+    if now.letter == "q" and running is not None and running.verdict is not None:
+        return Span("next attempt queued", "dim")
     if now.letter in ".xs" or running is None or running.word == "wait":
         return Span(now.word, now.style)
     busy = [attempt for attempt in instance.attempts if attempt.word not in ("wait", "exam", "person")]

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from sessions.state.state import AttemptState, InstanceState
 from tui.actions.line import LineSubject
 from tui.cockpit.data.feed import EVERYTHING
-from tui.cockpit.desk.messages import LeaveSession, OpenInstance
+from tui.cockpit.desk.messages import LeaveSession, OpenInstance, OpenReview
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.screens.fleet import device_view, fleet_view
@@ -70,7 +70,8 @@ best    the best speedup of the task: geometric mean, or time-weighted if
         its cases have weights, and 95 % interval; green only if the
         interval of the exact cases is above 1. `>=`: a lower bound.
         `traffic 1.10x`: nothing was timed; the kernels request 1.10 times
-        the needed bytes at the interpreter's sizes.
+        the needed bytes at the interpreter's sizes. `2.00x -> 1.10x`: from
+        the first correct attempt to the best.
         ! findings, ? waits for a person, + accepted, = confirmed by the exam
 by      instance and attempt of the best, `#3/7`
 gain    time since the best was found, on the session's clock: the time in the
@@ -346,18 +347,32 @@ class FleetScreen(ActingScreen):
         self.post_message(LeaveSession())
 
     def jump(self, kind: str, direction: int) -> bool:
-        """Move the cursor to the next or previous cell that waits (also past the end), holds a best, or failed."""
+        """Move the cursor to the next or previous cell that waits (also past the end), holds a best, or has a failure.
+
+        If the cell under the cursor is the only one that waits, Review opens with its attempt.
+        """
         leaders = {task.leader.key for task in self._model.tasks if task.leader is not None}
         wanted: dict[str, Callable[[InstanceFacts], bool]] = {
             "waiting": lambda facts: bool(facts.waiting),
             "best": lambda facts: facts.key in leaders,
-            "failure": lambda facts: facts.is_failure,
+            "failure": lambda facts: facts.is_failure or facts.failed is not None,
         }
         keys = {facts.key for task in self._model.tasks for facts in task.instances if wanted[kind](facts)}
+        before = self.tasks.cell_key
         if not self.tasks.jump(keys, direction, wraps=kind == "waiting"):
             return False
         self.tasks.focus()
+        instance = self.steered_instance
+        if kind == "waiting" and self.tasks.cell_key == before and self.steered_attempt is not None:
+            self.post_message(OpenReview(self.steered_attempt.attempt))
+        elif kind == "failure" and instance is not None:
+            failed = self.feed.facts.of(self.feed.state, instance).failed
+            if failed is not None:
+                self.notify(f"{failed.attempt} failed, a later attempt did not", timeout=4)
         return True
+
+    def show_jumped(self, attempt: str) -> None:
+        self.tasks.select_cell(attempt.rpartition("/")[0])
 
     @on(LineTable.Moved, "#tasks")
     def renew_keys(self) -> None:

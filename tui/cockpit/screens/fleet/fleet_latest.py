@@ -6,12 +6,14 @@ import heapq
 from collections.abc import Sequence
 
 from harness import Verdict
-from sessions.state.state import InstanceState, SessionState
-from tui.cockpit.data.attempts import ordered_instances, short_name
-from tui.cockpit.draw.lines import ELLIPSIS, EMPTY, Line, Span, cells, clean, wrap
+from sessions.events import DecisionMade, Origin
+from sessions.state.state import AttemptState, InstanceState, SessionState
+from tui.cockpit.data.attempts import lineage, ordered_instances, short_name
+from tui.cockpit.draw.lines import ELLIPSIS, EMPTY, Line, Span, cells, clean, fit, wrap
 from tui.cockpit.draw.verdict_lines import pinned_lines
 from tui.cockpit.screens.fleet.fleet_view import rule, state_words
 from tui.facts import vocabulary
+from tui.facts.attempt import decided_words
 from tui.facts.instance import FactsCache, InstanceFacts
 from tui.facts.vocabulary import FINDING, letter, verdict_style, words
 
@@ -42,7 +44,7 @@ def latest_lines(
     lines = _chosen_lines(chosen, facts.of(state, chosen), width, height) if chosen is not None else []
     legend = _legend(facts.all(state), letters=letters, width=width)[: height - len(lines)]
     room = height - len(lines) - len(legend)
-    if room > 1 and (verdicts := _verdicts(ordered_instances(state), room - 1, width)):
+    if room > 1 and (verdicts := _verdicts(state, room - 1, width)):
         lines += [
             rule("Verdicts", [Span("newest first, on the session's clock", "dim")], "", width),
             *verdicts,
@@ -85,21 +87,38 @@ def _thought(instance: InstanceState) -> tuple[str, str] | None:
     return None
 
 
-def _verdicts(instances: Sequence[InstanceState], most: int, width: int) -> list[Line]:
-    judged = [
-        (attempt.judged_seq, attempt, instance)
-        for instance in instances
-        for attempt in instance.attempts
-        if attempt.verdict is not None
-    ]
-    newest = heapq.nlargest(most, judged, key=lambda verdict: verdict[0])
-    name = max((len(attempt.attempt) for _, attempt, _ in newest), default=0)
-    clock = max((len(vocabulary.clock(attempt.judged_worked_s)) for _, attempt, _ in newest), default=0)
+def _verdicts(state: SessionState, most: int, width: int) -> list[Line]:
+    """The newest verdicts and decisions; a decision has no time, because engines need not work when a person decides."""
+    rows: list[tuple[int, AttemptState, InstanceState, DecisionMade | None]] = []
+    for instance in ordered_instances(state):
+        for attempt in instance.attempts:
+            if attempt.verdict is not None:
+                rows.append((attempt.judged_seq, attempt, instance, None))
+            if attempt.decision is not None:
+                rows.append((attempt.decision.seq, attempt, instance, attempt.decision))
+    newest = heapq.nlargest(most, rows, key=lambda row: row[0])
+    name = max((len(attempt.attempt) for _, attempt, *_ in newest), default=0)
+    clock = max((len(vocabulary.clock(attempt.judged_worked_s)) for _, attempt, *_ in newest), default=0)
     lines: list[Line] = []
-    for _, attempt, instance in newest:
-        at = f"at {vocabulary.clock(attempt.judged_worked_s):>{clock}}  "
-        start = Span(f"{MARGIN}{attempt.attempt:<{name}}  "), Span(at, "dim")
-        lines.append((*start, *pinned_lines(attempt, instance, width - cells(start))[0]))
+    for _, attempt, instance, decision in newest:
+        at = f"at {vocabulary.clock(attempt.judged_worked_s):>{clock}}"
+        start = (
+            Span(f"{MARGIN}{attempt.attempt:<{name}}  "),
+            Span(f"{'' if decision else at:<{clock + 3}}  ", "dim"),
+        )
+        room = width - cells(start)
+        if decision is not None:
+            words, style = (
+                fit(clean(decided_words(decision)), room).rstrip(),
+                "good" if decision.accepted else "bad",
+            )
+            lines.append((*start, Span(words, style)))
+        else:
+            if attempt.origin is Origin.HUMAN and attempt.base:
+                edit = Span(f"{lineage(state, attempt)} · ", "dim")
+                lines.append((*start, edit, *pinned_lines(attempt, instance, room - cells((edit,)))[0]))
+                continue
+            lines.append((*start, *pinned_lines(attempt, instance, width - cells(start))[0]))
     return lines
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from sessions.names import short_task, split_attempt
 from sessions.state.speed import Speed, fastest_first
+from sessions.state.state import AttemptState
 from sessions.state.winners import best_of
 from tui.cockpit.draw.lines import Line, Span, cells, clean
 from tui.cockpit.screens.fleet.fleet_cells import (
@@ -21,7 +23,7 @@ from tui.cockpit.screens.fleet.fleet_cells import (
     trend,
 )
 from tui.facts import vocabulary
-from tui.facts.evaluation.counted import traffic_words
+from tui.facts.evaluation.counted import traffic_change
 from tui.facts.instance import InstanceFacts, mark_of_best
 from tui.facts.tables import GAP, NOTHING, Cell, Column, Number, Row, Table
 from tui.facts.vocabulary import UNKNOWN, speed_style
@@ -54,6 +56,8 @@ class TaskFacts:
     task: str
     instances: tuple[InstanceFacts, ...]
     """By number."""
+    first: AttemptState | None
+    """The first correct attempt."""
     leader: InstanceFacts | None
     """The instance with the best correct attempt."""
     cost_usd: float | None
@@ -82,6 +86,7 @@ def task_facts(task: str, instances: Sequence[InstanceFacts]) -> TaskFacts:
     return TaskFacts(
         task,
         tuple(sorted(instances, key=lambda facts: facts.number)),
+        min(filter(None, (facts.first for facts in instances)), key=attrgetter("judged_seq"), default=None),
         next((facts for facts in instances if best is not None and facts.best is best), None),
         sum(costs) if costs else None,
         sum(facts.tokens for facts in instances),
@@ -127,7 +132,10 @@ def fleet_table(
     without_interval = [extra for extra in wanted if extra != "interval"]
     spent = _columns_of_effort(tasks, worked_s)
     is_measured = any(task.speed is not None for task in tasks)
-    forms = [(WIDE, wanted)] * is_measured + [(MEDIUM, wanted), (NARROW, wanted), (NARROW, without_interval)]
+    richest = (
+        [(WIDE, wanted), (MEDIUM, wanted)] if is_measured else [(MEDIUM, wanted), (MEDIUM, without_interval)]
+    )
+    forms = [*richest, (NARROW, wanted), (NARROW, without_interval)]
     for form, names in forms:
         columns = [*_columns_about(tasks, names), *_instances(tasks, form, most, changes), *spent]
         table = _table(tasks, columns, form, names)
@@ -217,7 +225,7 @@ def _columns_about(tasks: Sequence[TaskFacts], wanted: Collection[str]) -> list[
     speeds = [task.speed for task in tasks]
     in_part = any(speed is not None and speed.cases < speed.all_cases for speed in speeds)
     has_interval = "interval" in wanted and any(speed is not None and speed.interval for speed in speeds)
-    bests = [_best_cell(task, has_interval=has_interval) for task in tasks]
+    bests = [_best_cell(task, has_interval=has_interval, has_first="interval" in wanted) for task in tasks]
     least = max([BEST + INTERVAL * has_interval, *(len(cell.text) + 1 for cell in bests)])
     cases = [f"{speed.cases}/{speed.all_cases}" if speed and in_part else UNKNOWN for speed in speeds]
     return [
@@ -285,13 +293,14 @@ def rule(name: str, middle: Sequence[Span], right: str, width: int, *, focused: 
     return (*left, Span("─" * max(0, width - cells(left)), "dim"))
 
 
-def _best_cell(task: TaskFacts, *, has_interval: bool) -> Cell:
+def _best_cell(task: TaskFacts, *, has_interval: bool, has_first: bool) -> Cell:
     leader = task.leader
     if leader is None or leader.best is None:
         return Cell(UNKNOWN, "dim")
     if leader.speed is None:
         evaluation = leader.best.evaluation
-        return Cell((traffic_words(evaluation) if evaluation is not None else "") or "correct", "dim")
+        first = task.first.evaluation if has_first and task.first is not None else None
+        return Cell((traffic_change(first, evaluation) if evaluation is not None else "") or "correct", "dim")
     text = str(leader.speed) if has_interval else leader.speed.figure.replace(" ", "")
     return Cell(text, speed_style(leader.speed))
 

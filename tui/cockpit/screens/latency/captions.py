@@ -12,6 +12,7 @@ from sessions.state.speed import missing_speed
 from sessions.state.state import AttemptState
 from tui.cockpit.draw.grid import paragraph, spaced, tables_lines
 from tui.cockpit.draw.lines import Line, Span, clean, wrap_phrases
+from tui.facts.attempt import strategy_words
 from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.counted import traffic_table
 from tui.facts.evaluation.resources import resource_tables
@@ -42,6 +43,8 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
     parts += [Span(against)] if against else []
     exam = exam_of(attempt, None)
     parts += [Span(exam.word, exam.style)] if exam is not None else []
+    if speed is not None and attempt.found_speed is not None and attempt.found_speed != speed:
+        parts.append(Span(f"timed by its exam, {attempt.found_speed.figure} before", "dim"))
     return in_lines(parts, width)
 
 
@@ -142,5 +145,5 @@ def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[L
         traffic_table(evaluation),
         *(replace(table, sentences=()) for table in resource_tables(evaluation)[:1]),
     ]
-    plan = " ".join(attempt.strategy.split())
+    plan = strategy_words(attempt)
     return spaced([tables_lines(tables, width), paragraph(plan and f"Strategy: {plan}", width)])

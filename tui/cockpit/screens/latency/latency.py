@@ -319,6 +319,11 @@ class LatencyScreen(ActingScreen):
             self._go_to(target.number)
         return target is not None
 
+    def show_jumped(self, attempt: str) -> None:
+        name = split_attempt(attempt)
+        self.key = name.instance
+        self._go_to(name.number)
+
     def _go_to(self, number: int) -> None:
         self.number = number
         self.draw(frozenset((EVERYTHING,)))

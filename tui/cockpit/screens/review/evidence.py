@@ -11,20 +11,31 @@ from harness.wire.results.serving_facts import serving_facts
 from sessions.names import stage_word
 from sessions.state.bests import best_key, measured_attempt, measured_bests, order
 from sessions.state.cases import attempt_cases, gain
-from sessions.state.code_facts import code_difference
 from sessions.state.findings import findings_of, located
 from sessions.state.speed import speed_of
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, bests_by_task
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import base_of, lineage
-from tui.cockpit.draw.lines import ELLIPSIS, Line, Span, beginning, clean, escaped, line, wrap, wrap_phrases
+from tui.cockpit.draw.grid import table_lines
+from tui.cockpit.draw.lines import (
+    ELLIPSIS,
+    Line,
+    Span,
+    beginning,
+    clean,
+    escaped,
+    line,
+    plain,
+    wrap,
+    wrap_phrases,
+)
 from tui.facts import vocabulary
-from tui.facts.attempt import dated_decision
+from tui.facts.attempt import dated_decision, strategy_words
 from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.counted import traffic_words
-from tui.facts.evaluation.resources import is_amd, usage_of
+from tui.facts.evaluation.resources import code_changes, is_amd, usage_of
 from tui.facts.evaluation.roofs import range_of
 from tui.facts.evaluation.spread import comparable_spread
 from tui.facts.evaluation.times import missing_cases
@@ -92,9 +103,9 @@ def _facts(
         yield "resources", _resources(state, attempt, instance, evaluation)
         base = base_of(state, attempt)
         if base is not None and base.evaluation is not None:
-            changes = clean(code_difference(base.evaluation, evaluation))
-            yield "code", [Span(f"{changes} From {base.attempt}.")] if changes else []
-    plan = " ".join(clean(attempt.strategy).split())
+            for place, row in enumerate(table_lines(code_changes(base.evaluation, evaluation), room)):
+                yield "" if place else "code", [Span(plain(row))]
+    plan = clean(strategy_words(attempt))
     yield "reason", [Span(f'"{_whole_words(plan, room * REASON_LINES - 10)}"')] if plan else []
 
 
@@ -118,7 +129,7 @@ def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     base = base_of(state, attempt)
     if speed_of(evaluation) is None and base is not None and base.evaluation is not None:
         before = traffic_words(base.evaluation)
-        claim += [Span(f"before: {before}", "dim")] if before else []
+        claim[1:1] = [Span(f"before: {before}", "dim")] if before else []
     exact = [row for row in rows if not row.sign]
     if len(exact) > 1:
         worst = min(exact, key=lambda row: row.speedup or 0.0)
@@ -166,9 +177,9 @@ def _devices(state: SessionState, attempt: AttemptState, evaluation: Evaluation)
         yield Span(f"not correct on GPU {', '.join(failed)}", "bad")
 
 
-def about(attempt: AttemptState, room: int) -> str:
+def about(state: SessionState, attempt: AttemptState, room: int) -> str:
     """Return the attempt with its origin and, in so many cells, its model: `softmax#3/7  optimize of 5  claude-x`."""
-    head = f"{attempt.attempt}{GAP}{lineage(attempt)}"
+    head = f"{attempt.attempt}{GAP}{lineage(state, attempt)}"
     model = clean(attempt.calls[-1].model) if attempt.calls else ""
     whole = f"{head}{GAP}{model}"
     return whole if model and cell_len(whole) <= room else head
@@ -235,7 +246,7 @@ def evidence_title(state: SessionState, attempt: AttemptState, instance: Instanc
     """Return the title of the evidence, as markup: the attempt, and in its colour whether the instance waits."""
     standing = standing_words(state, attempt, instance)
     style = {"warn": "bold $warning", "busy": "$primary"}.get(standing.style, "$wd-dim")
-    head = about(attempt, room - cell_len(standing.text) - 2 * len(GAP))
+    head = about(state, attempt, room - cell_len(standing.text) - 2 * len(GAP))
     return f"{escaped(head)}{GAP}[{style}]{escaped(standing.text)}[/]"
 
 

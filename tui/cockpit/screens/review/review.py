@@ -17,7 +17,7 @@ from tui.actions.line import Order
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import is_of_kind
 from tui.cockpit.data.feed import EVERYTHING
-from tui.cockpit.data.sides import first_for_review
+from tui.cockpit.data.sides import base_first
 from tui.cockpit.desk.messages import OpenInstance
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.acting import STEERING, action_bindings
@@ -28,9 +28,11 @@ from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, foote
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
+from tui.facts.attempt import gain_words
+from tui.facts.vocabulary import UNKNOWN
 
-OTHER_CELLS = 22
-"""Least width of a row of the queue without the name of the attempt."""
+STATE_CELLS, GAIN_CELLS = 12, 10
+"""Cells beside the name of the attempt: of its state, and of its own gain where an attempt has one."""
 
 
 class ReviewScreen(ComparingScreen):
@@ -89,7 +91,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         self._second = -1
         self.queue = LineTable(review_queue.queue_columns((), wide=True), id="queue")
         self.evidence = LineView(id="evidence")
-        self.code = AttemptCode(registry=registry, first=first_for_review)
+        self.code = AttemptCode(registry=registry, first=base_first)
         self.decided = Bar(id="decided")
 
     @property
@@ -167,7 +169,8 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
 
     def _draw_queue(self) -> None:
         self._second = int(self.desk.wall())
-        room = self.queue.size.width - OTHER_CELLS
+        gains = any(gain_words(entry.attempt, entry.instance) != UNKNOWN for entry in self._entries)
+        room = self.queue.size.width - STATE_CELLS - GAIN_CELLS * gains
         rows = review_queue.queue_rows(self._entries, self._second, room)
         narrow = self.has_class("-narrow") or self.has_class("-zoomed-queue")
         columns = review_queue.queue_columns(self._entries, wide=narrow)
@@ -303,6 +306,12 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
             self._zoom("")
         else:
             super().action_back()
+
+    def show_jumped(self, attempt: str) -> None:
+        if any(entry.key == attempt for entry in self._entries):
+            self.queue.select(attempt)
+        else:
+            self.post_message(self.message_to(attempt))
 
     def jump(self, kind: str, direction: int) -> bool:
         following = review_queue.next_entry(

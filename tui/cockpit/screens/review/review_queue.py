@@ -14,7 +14,7 @@ from sessions.state.findings import findings_of
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
 from tui.facts import vocabulary
-from tui.facts.attempt import accept_words, gain_words, reject_words
+from tui.facts.attempt import accept_words, gain_words, reject_words, strategy_words
 from tui.facts.tables import Cell, Column, Number, Row
 
 LONGEST_NAME = 30
@@ -117,7 +117,7 @@ def queue_columns(entries: Sequence[QueueEntry], *, wide: bool) -> tuple[Column,
     columns = (
         Number("waits" if waits else "state", 8, 9),
         Column("attempt", 10, LONGEST_NAME, keep=wide),
-        Number("own gain", 8, 8),
+        Number("own gain", 8, 8, if_known=True),
     )
     if not wide:
         return columns
@@ -141,7 +141,7 @@ def _cells(entry: QueueEntry, wall: float, name_cells: int) -> list[Cell]:
     attempt = entry.attempt
     speed = attempt.speed
     decided = entry.kind is QueueKind.DECIDED
-    reason = attempt.decision.why if attempt.decision is not None else attempt.strategy
+    reason = attempt.decision.why if attempt.decision is not None else strategy_words(attempt)
     return [
         _state_cell(entry, wall),
         _name_cell(entry, min(max(name_cells, 10), LONGEST_NAME)),
