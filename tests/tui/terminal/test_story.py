@@ -39,7 +39,7 @@ def test_from_the_form_to_the_replay(home: Home) -> None:
         pane.wait_for(f"wavedeck replay {session}", PROMPT)
 
         pane.run(f"wavedeck replay {session}")
-        pane.wait_for("REPLAY at", "playing")
+        pane.wait_for("REPLAY ", "playing")
         pane.press("$")
         pane.wait_for("at end", "1/1 solved", "done 2")
         pane.press("Escape")
