@@ -176,7 +176,7 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     review: Annotated[
         Review,
         RunSetting(
-            "auto, or wait for a decision: first: at the session's first better attempt; manual: at each",
+            "auto, or wait for a decision at the first better attempt, or at each: first, manual",
             form="review",
             study=False,
         ),

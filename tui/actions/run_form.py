@@ -81,6 +81,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     "review": {
         "auto": "the run goes on by itself; you can decide later",
         "manual": "each better attempt waits until you accept or reject it",
+        "first": "the first better attempt waits, the others go on",
     },
 }
 """The meaning of each choice, by field."""

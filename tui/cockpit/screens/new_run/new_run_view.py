@@ -26,6 +26,12 @@ from tui.facts.settings_words import task_words
 from tui.facts.tables import Cell, Column, Row, Table, named_values
 
 COLUMNS = (Column("field", 17, 17), Column("value", 20, 200))
+WAITS = {
+    "auto": "nothing waits for you",
+    "first": "the first better attempt waits for you",
+    "manual": "each better attempt waits for you",
+}
+"""What the setting `review` means for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +171,7 @@ def _deeds(plan: SessionPlan, outlook: Outlook) -> list[tuple[str, str]]:
         product = f"{len(plan.tasks)} x {vocabulary.counted(plan.instances, 'instance')} x {plan.iterations}"
         facts.append(("attempts", f"at most {estimate.attempts:,} ({product})"))
         facts += _estimated(plan, estimate)
-    waits = "each better attempt waits for you" if plan.review == "manual" else "nothing waits for you"
+    waits = WAITS[plan.review]
     return [
         *facts,
         ("devices", devices_words(plan, outlook.node)),

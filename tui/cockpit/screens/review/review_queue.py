@@ -189,7 +189,7 @@ def decision_counts(entries: Sequence[QueueEntry], *, short: bool = False) -> st
 
 def empty_words(state: SessionState, *, over: bool) -> list[str]:
     """Return sentences for an empty queue: when an attempt appears there, and how to choose manual review."""
-    manual = state.started is not None and state.started.review == "manual"
+    manual = state.started is not None and state.started.review != "auto"
     correct = any(attempt.verdict is Verdict.CORRECT for attempt in state.attempts())
     if over:
         return [
