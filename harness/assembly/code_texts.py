@@ -92,7 +92,7 @@ def _read(row: KernelResources, target: str, read: Callable[[str], str | None], 
     content = read(row.texts[name])
     if content is None:
         raise NoText(
-            f"the {name} of {named_kernel(row)} is not in the live folder or the store, or is damaged"
+            f"the {name} of {named_kernel(row)} does not lie with this session: it was left out, or is damaged"
         )
     return CodeText(target, row, name, content)
 

@@ -185,13 +185,15 @@ class Cockpit(Viewer, inherit_bindings=False):
                 self.screen.table.select(self.feed.session)
 
     def open_agent(self, key: str, number: int | None = None) -> None:
-        """The screen of one agent, over the fleet."""
+        """The screen of one agent, over the fleet: at a waiting attempt, the newest, or the best of an instance that ended."""
         from tui.cockpit.screens.agent.agent import AgentScreen
 
         instance = self.feed.state.instances.get(key) if self.feed is not None else None
         waiting = [each for each in instance.attempts if each.waiting] if instance is not None else []
         if number is None and waiting:
             number = waiting[-1].number
+        elif number is None and instance is not None and instance.finished and instance.best:
+            number = split_attempt(instance.best).number
         newest = attempts.newest(instance) if instance is not None else None
         followed = newest is not None and number == newest.number
         self._go_to(AgentScreen(key, None if followed else number, registry=self.home.suites))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness import Verdict
 from sessions.errors import SessionsError
-from sessions.events import AnyEvent, AttemptJudged, CallFailed, EngineStopped, Notice
+from sessions.events import AnyEvent, AttemptJudged, CallFailed, EndReason, EngineStopped, Notice
 from sessions.home import Home
 from sessions.journal.codec import Skipped, decode
 from sessions.journal.file import JournalFile
@@ -50,7 +50,7 @@ def _error(event: AnyEvent | Skipped) -> str:
             return event.message
         case EngineStopped(failed=True):
             return event.reason
-        case CallFailed():
+        case CallFailed(reason=reason) if reason != EndReason.RECORDING_EXHAUSTED:
             return f"{event.reason}: {event.message}"
         case AttemptJudged() if event.evaluation.verdict is not Verdict.CORRECT:
             return f"{event.attempt} {failure_words(event.evaluation)}"
