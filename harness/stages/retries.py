@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
@@ -68,10 +67,6 @@ RETRIES = (UNEXPLAINED, FULL_GPU, OUR_FAILURE, LOST_NODE, DISTURBED, LOST_PLAYER
 AGAIN = "judged again alone: the first time {why}"
 MOVED = "judged again on another node: {why}"
 BESIDE_OTHERS = "judged again alone on the GPU: the first time the GPU's memory was full"
-ALLOCATION = re.compile(
-    r"Tried to allocate ([\d.]+) ([MG]iB)\..*total capacity of ([\d.]+) ([MG]iB)", re.DOTALL
-)
-"""Words of `torch.OutOfMemoryError`: the allocation, and the memory of the GPU."""
 NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
 """Verdicts about the judge, not about the candidate."""
 _ALONE = "no other candidate was on the GPU"
@@ -156,7 +151,7 @@ def say_alone(evaluation: Evaluation, used_bytes: int | None) -> Evaluation:
     """Return the evaluation of a candidate that met a full GPU when no other candidate was on it.
 
     `used_bytes` were in use before it began. If processes of others had them, as idle judges of another engine have, the shortage
-    is not the candidate's: it is `unsupported`. An allocation that no empty GPU has room for is the candidate's in any case.
+    is not the candidate's: it is `unsupported`.
     """
     error, alone = evaluation.error, describe_alone(used_bytes)
     if error is None:
@@ -164,7 +159,7 @@ def say_alone(evaluation: Evaluation, used_bytes: int | None) -> Evaluation:
             evaluation, notes=(*evaluation.notes, f"the GPU's memory was full, and {alone}")
         )
     message = f"{error.message} ({alone})"
-    if error.kind == OUT_OF_MEMORY and _held_by_others(used_bytes) and not _exceeds_gpu(error.message):
+    if error.kind == OUT_OF_MEMORY and _held_by_others(used_bytes):
         lacking = ErrorReport(kind="unsupported", message=message)
         return msgspec.structs.replace(evaluation, error=lacking, verdict=conclude(lacking))
     return msgspec.structs.replace(evaluation, error=msgspec.structs.replace(error, message=message))
@@ -175,16 +170,6 @@ def describe_alone(used_bytes: int | None) -> str:
     if used_bytes is None or not _held_by_others(used_bytes):
         return _ALONE
     return f"{_ALONE}, but other processes held {memory_words(used_bytes)}"
-
-
-def _exceeds_gpu(message: str) -> bool:
-    """True if torch's message names an allocation that is larger than all memory of the GPU."""
-    sizes = ALLOCATION.search(message)
-    return sizes is not None and _bytes_of(sizes[1], sizes[2]) > _bytes_of(sizes[3], sizes[4])
-
-
-def _bytes_of(amount: str, unit: str) -> float:
-    return float(amount) * {"MiB": 1 << 20, "GiB": 1 << 30}[unit]
 
 
 def _held_by_others(used_bytes: int | None) -> bool:

@@ -15,7 +15,7 @@ from harness import Device, DevicePool, ErrorReport, Evaluation, Stage, Verdict
 from harness.cases.judged_case import JudgedCase
 from harness.node.leases import holders
 from harness.processes.slot import Slot
-from harness.stages.retries import judge_with_memory, met_full_gpu, say_alone
+from harness.stages.retries import judge_with_memory, met_full_gpu
 from harness.wire.errors import DeviceFull
 from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.wire.results.latency import DeviceReading
@@ -165,19 +165,6 @@ async def test_memory_of_idle_judges_of_another_engine_is_not_blamed_on_a_candid
         judging = Judging(pool, slot, contexts_shortage, contexts_shortage)
         with pytest.raises(DeviceFull, match=r"other processes held 41 GiB"):
             await judge_with_memory(pool, slot, judging)
-
-
-@pytest.mark.parametrize(
-    ("asked", "verdict"), [("1048576.00 GiB", Verdict.CALL_ERROR), ("139.00 GiB", Verdict.UNSUPPORTED)]
-)
-def test_allocation_that_no_empty_gpu_has_room_for_is_the_candidates_fault(
-    asked: str, verdict: Verdict
-) -> None:
-    message = f"Tried to allocate {asked}. GPU 0 has a total capacity of 139.80 GiB of which 97 GiB is free."
-    shortage = own_shortage()
-    error = msgspec.structs.replace(shortage.error, message=message)
-    evaluation = say_alone(msgspec.structs.replace(shortage, error=error), 41 << 30)
-    assert evaluation.verdict is verdict
 
 
 async def test_other_failures_are_judged_once(probe: Probe) -> None:
