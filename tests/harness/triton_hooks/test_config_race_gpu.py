@@ -48,7 +48,7 @@ def tune(*configs: triton.Config) -> tuple[triton.Config, dict[str, float]]:
 
 
 def asks_stream(config: triton.Config) -> triton.Config:
-    """The config with a quick hook that ends a capture: nobody may ask a stream that is captured."""
+    """The config with a quick hook that ends a capture: a stream that is captured cannot be queried."""
     return triton.Config(config.kwargs, pre_hook=lambda _: torch.cuda.current_stream().query())
 
 

@@ -96,9 +96,9 @@ def test_lower_bound_counts_with_its_value_and_takes_the_interval_away() -> None
 
 
 def test_lower_bound_alone_makes_no_gain() -> None:
-    found = speed(case("a", 1.0), case("launch", 12.0, Bound.AT_LEAST))
-    assert found.low > 1.0
-    assert not found.is_gain, "the exact case is no faster"
+    estimate = speed(case("a", 1.0), case("launch", 12.0, Bound.AT_LEAST))
+    assert estimate.low > 1.0
+    assert not estimate.is_gain, "the exact case is no faster"
     assert not speed(case("launch", 12.0, Bound.AT_LEAST)).is_gain
 
 

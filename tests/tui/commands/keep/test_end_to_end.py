@@ -11,7 +11,8 @@ import pytest
 
 from sessions import Home
 from sessions.applying import before_after
-from sessions.applying.witness import Load, ProcessReport, WatchedKernel, prove
+from sessions.applying.before_after import BenchmarkComparison
+from sessions.applying.witness import NO_PROOF, Load, ProcessReport, WatchedKernel, prove
 from suites import baseline_source
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
@@ -20,6 +21,7 @@ from tests.support.tasks.kernel_repositories import TASK, WINNER, add_task, kern
 from tests.support.tasks.packaged_task import write_packaged_task
 from tests.tui.commands.keep.test_apply import apply, assert_untouched
 from tui.diagnostics import ExitCode
+from tui.print.pull_request import change_words
 
 PROJECT = Path(__file__).parents[4]
 LAUNCHING = """
@@ -202,3 +204,16 @@ def test_configuration_without_effect_is_refused_and_host_code_alone_is_not() ->
     tuned = WatchedKernel(frozenset())
     assert "has the binaries from before" in prove(tuned, [[ProcessReport((OLD,))]], [same]).refusal
     assert prove(tuned, [[ProcessReport((OLD,))]], [[ProcessReport((NEW,))]]).refusal == ""
+
+
+@pytest.mark.parametrize(
+    ("gain", "is_shown"),
+    [(0.9997, False), (1.0, False), (1.05, True)],
+    ids=["0.03 % less", "none", "5 % more"],
+)
+def test_change_is_shown_only_if_the_printed_interval_excludes_one(gain: float, *, is_shown: bool) -> None:
+    before = (100.0, 100.1, 99.9, 100.0, 100.1, 99.9)
+    noise = (1.0, 1.0001, 0.9999, 1.0, 1.0001, 0.9999)
+    after = tuple(number * gain * factor for number, factor in zip(before, noise, strict=True))
+    words = change_words(BenchmarkComparison("bench", "number", before, after), NO_PROOF)
+    assert words.endswith("not shown") is not is_shown
