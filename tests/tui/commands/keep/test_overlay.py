@@ -158,8 +158,6 @@ def test_module_that_is_missing_or_compiled_is_refused(shell: Shell, packages: P
     assert "name its module with --file PACKAGE/MODULE.py" in one_line(named)
 
 
-# An interrupt may leave the closing of a pipe to the collector.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("script", "code"),
     [
