@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import mmap
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -41,6 +42,9 @@ from .kept_texts import keep_texts
 from .resource_table import table
 
 _prepared: list[Target] = []
+_ASKED_BYTES = re.compile(r"DefaultCPUAllocator: .*you tried to allocate (\d+) bytes")
+_MORE_THAN_A_GPU_BYTES = 1 << 40
+"""No GPU has as much memory; a call that asks for more at once fails on each of them."""
 
 
 def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:
@@ -202,10 +206,11 @@ def _argument_types(launches: Sequence[tuple[str, CompiledLaunch]]) -> tuple[tup
 
 
 def _is_out_of_memory(reason: BaseException) -> bool:
-    """True if torch's allocator for `cpu`, or the map of the inputs, found no memory."""
+    """True if torch's allocator for `cpu`, or the map of the inputs, found no memory that a GPU may have."""
     if isinstance(reason, OSError):
         return reason.errno == errno.ENOMEM
-    return isinstance(reason, RuntimeError) and "DefaultCPUAllocator" in str(reason)
+    asked = _ASKED_BYTES.search(str(reason)) if isinstance(reason, RuntimeError) else None
+    return asked is not None and int(asked[1]) < _MORE_THAN_A_GPU_BYTES
 
 
 def _has_no_element(arguments: Arguments) -> bool:

@@ -173,6 +173,14 @@ def test_exception_at_gpu_sizes_names_case_and_line(amd: Any) -> None:
     assert [row.case for row in rows(report)] == ["small"]
 
 
+def test_memory_that_no_gpu_has_is_the_candidates_error(amd: Any) -> None:
+    """The error is of host code, so that a GPU's own message comes first; a smaller amount may fit on a GPU."""
+    large, small = amd["asks_for_a_petabyte"], amd["asks_for_half_a_terabyte"]
+    assert "you tried to allocate 1125899906842624 bytes" in large["error"]
+    assert (large["line"], large["in_host"]) == (line_of("kernels.py", "torch.empty(1 << 50"), True)
+    assert small["error"] is None
+
+
 # Host code that loops at `gpu` sizes ends soon, and the error names the line.
 
 

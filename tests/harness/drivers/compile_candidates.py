@@ -50,6 +50,8 @@ WORK = {
     "misspelt_option": {"big": pair(1 << 24)},
     "broken": {"n1000": {"x": tensor(1000)}},
     "broken_but_caught": {"big": pair(1000)},
+    "asks_for_a_petabyte": {"small": pair(100)},
+    "asks_for_half_a_terabyte": {"small": pair(100)},
     "asserts_at_gpu_sizes": {"small": pair(100), "big": pair(1 << 24)},
     "huge": {"huge": pair(9 << 26)},
     "loop_in_python": {"big": pair(1 << 20)},

@@ -262,6 +262,16 @@ def asserts_at_gpu_sizes(x, y):
     return vector_add(x, y)
 
 
+def asks_for_a_petabyte(x, y):
+    torch.empty(1 << 50, dtype=torch.uint8, device=x.device)
+    return vector_add(x, y)
+
+
+def asks_for_half_a_terabyte(x, y):
+    torch.empty(1 << 39, dtype=torch.uint8, device=x.device)
+    return vector_add(x, y)
+
+
 def loop_in_python(x, y):
     total = 0
     for number in range(1 << 40):  # for a day
