@@ -93,17 +93,21 @@ def _captured(graph: torch.cuda.CUDAGraph, pool: _POOL_HANDLE) -> Iterator[None]
                 finally:
                     graph.capture_end()
             except BaseException:
-                _end_allocation(pool)
+                _end_failed_capture(pool)
                 raise
     finally:
         if collects:
             gc.enable()
 
 
-def _end_allocation(pool: _POOL_HANDLE) -> None:
-    """End what a failed capture leaves open in torch's allocator: the next `torch.cuda.empty_cache` would fail.
+def _end_failed_capture(pool: _POOL_HANDLE) -> None:
+    """End what a failed capture leaves open: `torch.cuda.empty_cache` and the next random number would raise.
 
-    Source: `CUDAGraph::capture_end` of torch 2.11; newer versions end it themselves, and then the call raises.
+    Source: `CUDAGraph::capture_end` of torch 2.11, which ends neither the pool nor the generator's capture if the stream's
+    capture fails. A copy of the generator's state captures nothing. Newer versions end the pool themselves, and then that raises.
     """
+    device = torch.cuda.current_device()
     with suppress(RuntimeError):
-        torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
+        torch._C._cuda_endAllocateToPool(device, pool)
+    generator = torch.cuda.default_generators[device]
+    generator.graphsafe_set_state(generator.clone_state())

@@ -167,6 +167,7 @@ try:
 except NotCaptured as why:
     print(why)
 torch.cuda.empty_cache()
+torch.rand(8, device="cuda")
 print(int(CallGraph(lambda _: numbers + 1, 1).outputs[0].sum()))
 """
 
