@@ -23,7 +23,6 @@ MARKERS = {
     SuiteKind.AITER: "op_tests/triton_tests",
     SuiteKind.ATREX_BENCH: "data/unified_attention/shapes.json",
     SuiteKind.GEAK_TASKS: "*/kernel.py",
-    SuiteKind.TRITONPARSE: "*/repro_*.py",
     SuiteKind.FLASHINFER_TRACE: "definitions/**/*.json",
     SuiteKind.SOL_EXECBENCH: "*/*/definition.json",
 }

@@ -21,7 +21,6 @@ from suites.public.loaders.kernelbench_x import load_kernelbench_x
 from suites.public.loaders.robust_kbench import load_robust_kbench
 from suites.public.loaders.traces import load_traces
 from suites.public.loaders.tritonbench import load_revised, load_rocm, load_tritonbench_g, load_tritonbench_t
-from suites.public.loaders.tritonparse import load_tritonparse
 from suites.public.loading import Loading
 from suites.public.task import PublicTask, SuiteKind
 
@@ -38,7 +37,6 @@ _LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.AITER: load_aiter,
     SuiteKind.ATREX_BENCH: load_atrex,
     SuiteKind.GEAK_TASKS: load_geak,
-    SuiteKind.TRITONPARSE: load_tritonparse,
     SuiteKind.FLASHINFER_TRACE: load_traces,
     SuiteKind.SOL_EXECBENCH: load_traces,
 }

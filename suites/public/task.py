@@ -28,7 +28,6 @@ class SuiteKind(TextEnum):
     AITER = "aiter"
     ATREX_BENCH = "atrex-bench"
     GEAK_TASKS = "geak-tasks"
-    TRITONPARSE = "tritonparse"
     FLASHINFER_TRACE = "flashinfer-trace"
     SOL_EXECBENCH = "sol-execbench"
 

@@ -1,14 +1,13 @@
-"""Folders that a person makes (launches of tritonparse, tasks of GEAK), and references that are a part of a package (aiter)."""
+"""Folders that a person makes (tasks of GEAK), and references that are a part of a package (aiter)."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from pathlib import Path
 
 from suites.public.clone import Clone, kinds_of
 from suites.public.loader import load_clone
-from suites.public.task import EntryKind, PublicTask, SuiteKind, TestForm
+from suites.public.task import PublicTask, SuiteKind, TestForm
 from tests.suites.public import clones
 
 
@@ -16,27 +15,6 @@ def loaded(kind: SuiteKind, write: Callable[[Path], Path], root: Path) -> dict[s
     folder = write(root)
     assert kinds_of(folder) == (kind,)
     return {task.name: task for task in load_clone(Clone("own", kind, folder)).tasks}
-
-
-def test_launch_of_tritonparse_is_a_task(tmp_path: Path) -> None:
-    tasks = loaded(SuiteKind.TRITONPARSE, clones.tritonparse, tmp_path / "repros")
-    assert list(tasks) == ["scale_kernel-line3", "scale_kernel-line4", "scale_kernel-line5"]
-    for name in ("scale_kernel-line3", "scale_kernel-line4"):
-        task = tasks[name]
-        assert task.unsupported == ""
-        assert [(entry.name, entry.kind) for entry in task.entry_points] == [
-            ("_scale_kernel", EntryKind.KERNEL)
-        ]
-        assert "autotune" not in task.reference.text, "the launch has the values of one configuration"
-        assert "def scale" not in task.reference.text
-        launch = ast.parse(task.test.text).body[-1]
-        assert ast.unparse(launch).startswith(
-            "_scale_kernel[2,](x_ptr=draw(torch.float32, [10, 10], [1, 10], 3"
-        )
-        assert ast.unparse(launch).endswith(
-            "n=100, factor=float('2.0'), BLOCK=64, num_warps=2, num_stages=1)"
-        )
-    assert "is missing; use --kernel-import copy" in tasks["scale_kernel-line5"].unsupported
 
 
 def test_task_folder_of_geak_needs_no_settings(tmp_path: Path) -> None:

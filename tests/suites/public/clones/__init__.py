@@ -2,7 +2,7 @@
 
 from .files import SEPARATOR, TRITON, separated, write
 from .modules import atrex, kernelbench, robust_kbench
-from .packages import aiter, tritonparse
+from .packages import aiter
 from .scripts import SCRIPT, TORCH, geak_eval, kernelbench_x, tritonbench
 from .task_folders import arena, arena_of_schema_2, geak_tasks, gpu_mode
 from .trace_sets import sol_execbench, solution, trace_set
@@ -27,6 +27,5 @@ __all__ = [
     "solution",
     "trace_set",
     "tritonbench",
-    "tritonparse",
     "write",
 ]
