@@ -20,7 +20,6 @@ MARKERS = {
     SuiteKind.ROBUST_KBENCH: "tasks/kernelbench/level_1",
     SuiteKind.AGENTKERNELARENA: "tasks/triton2triton",
     SuiteKind.GPU_MODE: "problems/pmpp_v2",
-    SuiteKind.AITER: "op_tests/triton_tests",
     SuiteKind.ATREX_BENCH: "data/unified_attention/shapes.json",
     SuiteKind.GEAK_TASKS: "*/kernel.py",
     SuiteKind.FLASHINFER_TRACE: "definitions/**/*.json",
@@ -38,7 +37,6 @@ COMMITS = {
     SuiteKind.ROBUST_KBENCH: "078f5ba",
     SuiteKind.AGENTKERNELARENA: "d6f7c8a",
     SuiteKind.GPU_MODE: "f83cb92",
-    SuiteKind.AITER: "e404860",
     SuiteKind.ATREX_BENCH: "eb8697d",
 }
 """Commit that the loader was written for; none for folders that a person makes."""

@@ -17,7 +17,6 @@ COUNTS = {
     SuiteKind.ROBUST_KBENCH: 219,
     SuiteKind.AGENTKERNELARENA: 426,
     SuiteKind.GPU_MODE: 42,
-    SuiteKind.AITER: 108,
     SuiteKind.ATREX_BENCH: 30,
 }
 """Tasks of a whole clone at the commit that the loader was written for; a person's own folder has any number."""

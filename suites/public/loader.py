@@ -12,7 +12,6 @@ from suites.errors import BadSuite
 from suites.public.clone import MARKERS, Clone, commit_problem, holds
 from suites.public.instructions import InstructionChoice
 from suites.public.known import COUNTS
-from suites.public.loaders.aiter_tests import load_aiter
 from suites.public.loaders.arena import load_arena, load_geak
 from suites.public.loaders.atrex import load_atrex
 from suites.public.loaders.gpu_mode import load_gpu_mode
@@ -34,7 +33,6 @@ _LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.ROBUST_KBENCH: load_robust_kbench,
     SuiteKind.AGENTKERNELARENA: load_arena,
     SuiteKind.GPU_MODE: load_gpu_mode,
-    SuiteKind.AITER: load_aiter,
     SuiteKind.ATREX_BENCH: load_atrex,
     SuiteKind.GEAK_TASKS: load_geak,
     SuiteKind.FLASHINFER_TRACE: load_traces,

@@ -25,7 +25,6 @@ class SuiteKind(TextEnum):
     ROBUST_KBENCH = "robust-kbench"
     AGENTKERNELARENA = "agentkernelarena"
     GPU_MODE = "gpu-mode"
-    AITER = "aiter"
     ATREX_BENCH = "atrex-bench"
     GEAK_TASKS = "geak-tasks"
     FLASHINFER_TRACE = "flashinfer-trace"

@@ -24,7 +24,6 @@ UNSUPPORTED = {
     SuiteKind.KERNELBENCH: 20,
     SuiteKind.AGENTKERNELARENA: 231,
     SuiteKind.GPU_MODE: 16,
-    SuiteKind.AITER: 89,
 }
 """Tasks that are listed with a reason; none in the other suites."""
 

@@ -209,6 +209,16 @@ def test_tasks_of_schema_2_without_a_triton_kernel_say_so(tmp_path: Path, regist
     }
 
 
+def test_task_folder_of_geak_needs_no_settings(tmp_path: Path, registry: Path) -> None:
+    tasks = loaded(registry, "mine", clones.geak_tasks(tmp_path / "tasks"))
+    for name in ("settings", "plain"):
+        task = tasks[name]
+        assert (task.unsupported, [entry.name for entry in task.entry_points]) == ("", ["scale"])
+        assert (task.test_form, task.runner) == (TestForm.RUNNER, "")
+    assert tasks["plain"].arguments == ("--correctness",)
+    assert "no test program" in tasks["alone"].unsupported
+
+
 def test_atrex_judges_the_shapes_with_the_most_gpu_time(tmp_path: Path, registry: Path) -> None:
     tasks = loaded(registry, "atrex-bench", clones.atrex(tmp_path / "atrex-bench"))
     task = tasks["unified_attention"]

@@ -2,7 +2,6 @@
 
 from .files import SEPARATOR, TRITON, separated, write
 from .modules import atrex, kernelbench, robust_kbench
-from .packages import aiter
 from .scripts import SCRIPT, TORCH, geak_eval, kernelbench_x, tritonbench
 from .task_folders import arena, arena_of_schema_2, geak_tasks, gpu_mode
 from .trace_sets import sol_execbench, solution, trace_set
@@ -12,7 +11,6 @@ __all__ = [
     "SEPARATOR",
     "TORCH",
     "TRITON",
-    "aiter",
     "arena",
     "arena_of_schema_2",
     "atrex",
