@@ -196,23 +196,3 @@ class PublicTask(msgspec.Struct, frozen=True):
     def script(self) -> str:
         """The reference and the test as one module text, for `SCRIPT` and `PYTEST`."""
         return "\n".join(part.text for part in (self.reference, self.test) if part is not None)
-
-
-class Shape(msgspec.Struct, frozen=True):
-    """One of a benchmark's own shapes, with its weight in production."""
-
-    sizes: str
-    """Arguments in words: `token_count=2500, hidden_size=1024`."""
-    time_us: float | None = None
-    """Time of a production kernel on the benchmark's own GPU."""
-    calls: int | None = None
-    """Calls in the benchmark's traces; `None` if it does not say."""
-
-
-class WeightedTask(PublicTask, frozen=True):
-    """A task of a benchmark that says how much its tasks and shapes count in production."""
-
-    weight: float | None = None
-    """Share of the weights of all tasks; `None` if it is not known."""
-    shapes: tuple[Shape, ...] = ()
-    """All shapes of the benchmark; the first ones are judged."""

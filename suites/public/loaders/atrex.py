@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from suites.public.loading import Loading
 from suites.public.syntax.model_calls import call_configs
 from suites.public.syntax.model_sizes import MOST_TIMED_BYTES
 from suites.public.syntax.outline import Outline, entry_point
-from suites.public.task import Part, PublicTask, ReferenceKind, Shape, TestForm, WeightedTask
+from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
 
 _INPUTS = "_make_inputs"
 _CALL = """
@@ -62,27 +62,11 @@ class _Roofline(msgspec.Struct):
     shapes: dict[str, _Roof] = {}
 
 
-class _Importance(msgspec.Struct):
-    importance_score: float
-
-
-class _Importances(msgspec.Struct):
-    operators: dict[str, _Importance] = {}
-
-
 def load_atrex(loading: Loading) -> Iterable[PublicTask]:
-    """Yield the operators by name, with their share of the benchmark's weight; a note says if the weights are missing."""
-    data = loading.clone.folder / "data"
-    weights = {
-        name: item.importance_score
-        for name, item in _optional(data / "operator_importance.json", _Importances).operators.items()
-    }
-    if not weights:
-        loading.note("data/operator_importance.json is missing or damaged: the operators have no weights")
-    whole = sum(weights.values())
-    for path in sorted(data.glob("*/shapes.json")):
+    """Yield the operators by name."""
+    for path in sorted(loading.clone.folder.glob("data/*/shapes.json")):
         name = path.parent.name
-        task = WeightedTask(
+        task = PublicTask(
             suite=loading.clone.name,
             kind=loading.clone.kind,
             name=name,
@@ -91,15 +75,14 @@ def load_atrex(loading: Loading) -> Iterable[PublicTask]:
             folder=loading.clone.folder,
             reference_kind=ReferenceKind.MODULE,
             test_form=TestForm.MODEL,
-            weight=weights[name] / whole if name in weights else None,
         )
         yield _with_reference(task, path.parent)
 
 
-def _with_reference(task: WeightedTask, folder: Path) -> PublicTask:
-    """Return the task with its reference, a test over all shapes, and what the benchmark states of each shape.
+def _with_reference(task: PublicTask, folder: Path) -> PublicTask:
+    """Return the task with its reference and a test over its shapes, sorted by `_order`.
 
-    The shapes are sorted by `_order`. The task is `unsupported`, with the reason, if a file is missing or breaks the format.
+    The task is `unsupported`, with the reason, if a file is missing or breaks the format.
     """
     metadata = _optional(folder / "metadata.json", _Metadata)
     roofs = _optional(folder / "roofline.json", _Roofline).shapes
@@ -120,12 +103,6 @@ def _with_reference(task: WeightedTask, folder: Path) -> PublicTask:
         model = entry_point(outline, "Model")
     except (OSError, msgspec.DecodeError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"a file of {task.file} cannot be read: {error}")
-    shapes = tuple(
-        Shape(_sizes(inits | inputs), weight.time_us, weight.call_count)
-        for (inits, inputs), weight in zip(
-            pairs, (weights.get(name, _Weight()) for name in names), strict=True
-        )
-    )
     return msgspec.structs.replace(
         task,
         reference=Part(folder / "reference.py", text),
@@ -141,7 +118,6 @@ def _with_reference(task: WeightedTask, folder: Path) -> PublicTask:
         category=metadata.phase,
         tolerances=ATREX.get(metadata.dtype, {}),
         issues=issues_of(task, text, outline.pieces["Model"]),
-        shapes=shapes,
     )
 
 
@@ -150,13 +126,6 @@ def _order(weight: _Weight, roof: _Roof) -> tuple[bool, bool, float]:
     moved = (roof.semantic_Q_read_bytes or 0) + (roof.semantic_Q_write_bytes or 0)
     time_us = (weight.time_us or 0) * (weight.call_count or 1)
     return moved > MOST_TIMED_BYTES, weight.call_count is None, -time_us
-
-
-def _sizes(arguments: Mapping[str, Any]) -> str:
-    def text(value: object) -> str:
-        return f"{len(value)} sizes" if isinstance(value, list) and len(value) > 4 else str(value)
-
-    return ", ".join(f"{name}={text(value)}" for name, value in arguments.items())
 
 
 def _optional(path: Path, type_: type[_Read]) -> _Read:

@@ -8,7 +8,7 @@ from suites import load_public_suite, load_public_task
 from suites.public.clone import Clone
 from suites.public.instructions import InstructionChoice
 from suites.public.loader import PublicSuite
-from suites.public.task import ISSUES, EntryKind, PublicTask, ReferenceKind, Shape, WeightedTask
+from suites.public.task import ISSUES, EntryKind, PublicTask, ReferenceKind
 from tui.diagnostics import say
 from tui.facts.tables import Column, Field, Number
 from tui.print.plain import emit, emit_json, listing, wrapped
@@ -86,7 +86,6 @@ def public_entry(task: PublicTask) -> dict[str, object]:
         "reference": task.reference_kind,
         "vendor": task.vendor or None,
         "issues": task.issues,
-        "weight": task.weight if isinstance(task, WeightedTask) else None,
         "unsupported": task.unsupported or None,
         "folder": str(task.folder),
     }
@@ -126,18 +125,4 @@ def _facts(task: PublicTask) -> list[str]:
         facts.append(f"runs on GPUs of: {VENDORS[task.vendor]}")
     if task.packages:
         facts.append(f"needs the Python packages: {', '.join(task.packages)}")
-    if isinstance(task, WeightedTask):
-        facts += _weights(task)
     return facts
-
-
-def _weights(task: WeightedTask) -> list[str]:
-    """Return how much the task and its shapes count in production, one line each."""
-
-    def line(shape: Shape) -> str:
-        time = f"{shape.time_us:g} us" if shape.time_us is not None else "time not known"
-        calls = f"{shape.calls} calls" if shape.calls is not None else "calls not known"
-        return f"  {shape.sizes}: {time}, {calls}"
-
-    share = [f"weight: {task.weight:.1%} of the benchmark"] if task.weight is not None else []
-    return [*share, f"shapes in production: {len(task.shapes)}", *map(line, task.shapes)]

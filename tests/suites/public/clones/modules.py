@@ -93,11 +93,9 @@ def atrex(root: Path) -> Path:
     }
     sizes = {"0": shape(16), "1": shape(32), "2": shape(64), "3": shape(1 << 20)}
     large = {"semantic_Q_read_bytes": 1 << 30, "semantic_Q_write_bytes": 1 << 20}
-    scores = {"unified_attention": {"importance_score": 0.3}, "broken": {"importance_score": 0.9}}
     return write(
         root,
         {
-            "data/operator_importance.json": json.dumps({"operators": scores}),
             "data/unified_attention/reference.py": SCALED_ROWS,
             "data/unified_attention/input.py": MAKE_INPUTS,
             "data/unified_attention/shapes.json": json.dumps(sizes),

@@ -44,15 +44,6 @@ def test_clone_is_added_listed_and_shown(shell: Shell, tmp_path: Path) -> None:
     assert shown["public_task"]["runner"] == "run_correctness"
 
 
-def test_weights_of_production_are_shown(shell: Shell, tmp_path: Path) -> None:
-    shell("suites", "add", "atrex", str(clones.atrex(tmp_path / "atrex-bench")))
-    page = shell("task", "show", "atrex/unified_attention").out
-    assert "weight: 25.0% of the benchmark" in page
-    assert "lengths=9 sizes, width=64: 20 us, 9 calls" in page
-    listed = json.loads(shell("suites", "list", "atrex", "--json").out)
-    assert {task["task"]: task["weight"] for task in listed}["atrex/stripped"] is None
-
-
 def test_clone_of_two_benchmarks_needs_its_kind(shell: Shell, tmp_path: Path) -> None:
     clone = str(clones.tritonbench(tmp_path / "TritonBench"))
     refused = shell("suites", "add", "tb", clone)
