@@ -79,7 +79,7 @@ async def _evaluate(bench: Bench, task: Task, baseline: Baseline) -> Evaluation:
         bench.recorder.record(Notice(level="warning", message=words))
     elif evaluation.not_timed:
         why = "; ".join(evaluation.notes) or "no reason is known"
-        words = f"the baseline of {task.short_id} got no time in {', '.join(evaluation.untimed_places)}, so prompts lack it: {why}"
+        words = f"the baseline of {task.short_id} got no time in {', '.join(evaluation.not_timed)}, so prompts lack it: {why}"
         bench.recorder.record(Notice(level="warning", message=words))
     await bench.recorder.record_durable(
         BaselineMeasured(task=task.id, evaluation=evaluation, device_s=use.seconds)

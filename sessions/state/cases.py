@@ -163,8 +163,7 @@ def case_rows(
                 latency=timed,
             )
         )
-    untimed = zip(evaluation.untimed_places, evaluation.not_timed, strict=True)
-    return [*rows, *(CaseRow(place, sizes.get(case, {})) for place, case in untimed)]
+    return [*rows, *(CaseRow(case, sizes.get(case, {})) for case in evaluation.not_timed)]
 
 
 def attempt_cases(attempt: AttemptState, before: AttemptState | None = None) -> list[CaseRow]:

@@ -208,7 +208,7 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
         tables_markdown([table_of("", fields, worst_first)]),
         f"Before: {against or 'the baseline'}. Medians of a call; `<` says that a time is too short to be timed exactly, "
         f"`>=` and `<=` are bounds. {clocks_words(timed.latency)}".rstrip(),
-        *([f"Not timed: {', '.join(timed.untimed_places)}."] if timed.not_timed else []),
+        *([f"Not timed: {', '.join(timed.not_timed)}."] if timed.not_timed else []),
     ]
 
 

@@ -372,9 +372,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     case_weights: dict[str, float] = {}
     """Weight of each open case, if the task has weights."""
     not_timed: tuple[str, ...] = ()
-    """Open cases without a latency if others have one; with several GPUs, a case for each GPU."""
-    not_timed_on: tuple[str, ...] = ()
-    """The GPU of each case in `not_timed`; empty if one GPU timed."""
+    """Open cases without a latency if others have one."""
     why_not_timed: str = ""
     """Why the cases in `not_timed` have no latency, or why nothing was timed; empty if unknown, as in older evaluations."""
     device_before: DeviceReading | None = None
@@ -414,14 +412,6 @@ class Evaluation(msgspec.Struct, frozen=True):
         """`5 of 7 cases` if only some open cases have a ratio; empty if all have one, or none was timed."""
         count = len(self.latency) + len(self.not_timed)
         return f"{self.speedup_cases} of {count} cases" if self.speedup_cases < count else ""
-
-    @property
-    def untimed_places(self) -> list[str]:
-        """The cases in `not_timed`, each with its GPU if there are several: `fp16 on GPU 0`."""
-        if not self.not_timed_on:
-            return list(self.not_timed)
-        places = zip(self.not_timed, self.not_timed_on, strict=True)
-        return [f"{case} on GPU {device}" for case, device in places]
 
     @property
     def speedup_cases(self) -> int:

@@ -1,20 +1,17 @@
-"""Protects the choice of a timing baseline, and the merge of several GPUs' evaluations."""
+"""Protects the choice of a timing baseline."""
 
 from __future__ import annotations
 
 import ast
-import math
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from harness import Evaluation, HarnessError, Verdict
-from harness.stages.spread import merge_evaluations
+from harness import HarnessError
 from harness.stages.timing.baselines import Baseline, other_baseline, timing_baseline
 from harness.wire.errors import UnknownBaseline
 from suites import baseline_source, load_suite, load_task
-from tests.support.judge.evaluations import correct
 
 
 def test_task_baseline_is_named_triton() -> None:
@@ -65,51 +62,3 @@ def test_other_baseline_is_a_file_a_function_of_a_file_or_of_a_package(tmp_path:
     ):
         with pytest.raises(UnknownBaseline, match=words):
             baseline(text, function)
-
-
-def evaluation(device: str, verdict: Verdict, speedup: float | None) -> Evaluation:
-    judged = correct(speedup=speedup)
-    latency = tuple(msgspec.structs.replace(row, device=device) for row in judged.latency)
-    return msgspec.structs.replace(judged, device=device, verdict=verdict, latency=latency, notes=("odd",))
-
-
-def test_merged_means_have_the_intervals_of_all_gpus() -> None:
-    """The error of the joint mean is smaller than that of each GPU by the root of two."""
-    half = 0.02
-    gpus = [
-        msgspec.structs.replace(
-            evaluation(device, Verdict.CORRECT, speedup),
-            speedup_ci=(speedup - half, speedup + half),
-            speedup_geomean_ci=(speedup * math.exp(-half), speedup * math.exp(half)),
-        )
-        for device, speedup in (("0", 1.0), ("1", 2.0))
-    ]
-    merged = merge_evaluations(gpus)
-    joint = half / math.sqrt(2)
-    assert merged.speedup_ci == pytest.approx((1.5 - joint, 1.5 + joint))
-    assert merged.speedup_geomean_ci == pytest.approx(
-        (math.sqrt(2) * math.exp(-joint), math.sqrt(2) * math.exp(joint))
-    )
-    untimed = evaluation("2", Verdict.CORRECT, None)
-    assert merge_evaluations([gpus[0], untimed]).speedup_ci == pytest.approx(gpus[0].speedup_ci)
-    assert merge_evaluations([untimed]).speedup_ci is None
-
-
-def test_merge_keeps_all_latencies_and_first_failure_decides() -> None:
-    correct = [evaluation("1", Verdict.CORRECT, 1.5), evaluation("0", Verdict.CORRECT, 1.3)]
-    merged_evaluation = merge_evaluations(correct)
-    assert [latency.device for latency in merged_evaluation.latency] == ["0", "1"]
-    assert merged_evaluation.speedup == pytest.approx(1.4)
-    assert merged_evaluation.notes == ("GPU 0: odd", "GPU 1: odd")
-    assert merged_evaluation.not_timed == ()
-    partial = msgspec.structs.replace(correct[0], speedup=None, not_timed=("fp16",))
-    for evaluations, speedup in (
-        ([partial, correct[1]], 1.4),
-        ([correct[0], evaluation("2", Verdict.CORRECT, None)], 1.5),
-    ):
-        assert merge_evaluations(evaluations).speedup == pytest.approx(speedup)
-    assert merge_evaluations([partial, correct[1]]).untimed_places == ["fp16 on GPU 0", "fp16 on GPU 1"]
-    assert merge_evaluations([correct[0], evaluation("2", Verdict.CORRECT, None)]).in_part == "1 of 2 cases"
-    failed = merge_evaluations([*correct, evaluation("2", Verdict.WRONG, None)])
-    assert (failed.verdict, failed.device) == (Verdict.WRONG, "2")
-    assert len(failed.latency) == 2

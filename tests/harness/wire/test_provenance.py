@@ -3,12 +3,10 @@
 import msgspec
 import pytest
 
-from harness import Device, HarnessError, Identity
+from harness import Device, Identity
 from harness.hardware.recognition import describe_device
-from harness.stages.spread import evaluate_everywhere
 from harness.wire.results.evaluation import Evaluation
 from harness.wire.results.provenance import Provenance, runtime_of, same_provenance
-from suites import load_task
 from tests.support.judge.evaluations import correct
 
 MI300X = Provenance(
@@ -62,22 +60,6 @@ def test_evaluation_of_an_older_version_opens_without_provenance() -> None:
     assert evaluation.provenance is None
     assert evaluation.device_before is not None
     assert evaluation.device_before.clock_mhz == 1980
-
-
-class TwoGpus:
-    """A pool of two GPUs."""
-
-    devices = (Device("0", "hip"), Device("1", "hip"))
-
-    async def provenance(self, device: Device) -> Provenance:
-        """See `DevicePool`."""
-        return MI300X if device.name == "0" else Provenance(product="MI210")
-
-
-async def test_spread_over_different_products_is_refused() -> None:
-    task = load_task("vector_add")
-    with pytest.raises(HarnessError, match=r"not equal \(MI300X SPX/NPS1, MI210\)"):
-        await evaluate_everywhere("", task, pool=TwoGpus(), targets=(), seed=1)  # type: ignore[arg-type]
 
 
 def test_runtime_is_read_from_the_version_of_torch() -> None:

@@ -22,7 +22,6 @@ from harness.processes.starting.judge_python import JudgePython
 from harness.processes.starting.nursery import Nursery
 from harness.stages.cascade import refuse_text
 from harness.stages.modes import Attempt, Cases, Exam
-from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import KINDS, TASK, Against, Baseline, other_baseline, timing_baseline
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
@@ -79,11 +78,6 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
     default="cold",
     help="State of the GPU's caches during timing. [cold]",
 )
-@click.option(
-    "--spread",
-    is_flag=True,
-    help="Judge on every GPU that --devices names (idle, all, 0,1), to compare them.",
-)
 @click.option("--exam", is_flag=True, help="Judge the exam cases instead of the open cases.")
 @click.option(
     "--case",
@@ -103,7 +97,6 @@ def eval_command(
     own: OwnOptions,
     against: str,
     cache: str,
-    spread: bool,
     exam: bool,
     cases: tuple[str, ...],
     sustained: bool,
@@ -122,10 +115,8 @@ def eval_command(
     settings = configured.settings
     if file == "-" and task is None:
         raise click.UsageError("missing option '--task' for standard input", ctx=click.get_current_context())
-    if exam and spread:
-        raise Complaint("--exam judges on one device; leave --spread out")
-    if cases and (exam or spread):
-        raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
+    if cases and exam:
+        raise Complaint("--case judges open cases; leave --exam out")
     if task is not None and own != OwnOptions():
         raise Complaint(
             "--shapes, --reference, --tolerance, --send-only, -y and --dry-run are for a file that no task names; leave --task out"
@@ -155,14 +146,12 @@ def eval_command(
     refused = refuse_text(source, loaded, mode)
     evaluation = refused
     if evaluation is None:
-        judge = evaluate_everywhere if spread else partial(evaluate, mode=mode)
         with WaitingLine("starting the judge", wanted=not as_json) as status:
             evaluation = asyncio.run(
                 judged(
-                    partial(judge, source, loaded, seed=drawn, against=timing),
+                    partial(evaluate, source, loaded, mode=mode, seed=drawn, against=timing),
                     settings,
                     interpreter,
-                    spread=spread,
                     on_stage=lambda stage: status.show(f"{loaded.short_id}: {stage}"),
                 )
             )
@@ -192,10 +181,9 @@ async def judged(
     settings: RunPlan,
     python: JudgePython,
     *,
-    spread: bool,
     on_stage: Callable[[str], None],
 ) -> Evaluation:
-    """Call `judge` with a new pool and its targets, on the first of the devices, or with `spread` on every one.
+    """Call `judge` with a new pool and its targets, on the first of the devices.
 
     The nursery starts beside the search for devices: both take seconds.
     """
@@ -207,20 +195,14 @@ async def judged(
     async with Nursery(python) as nursery:
         opening = asyncio.create_task(nursery.open(), name="nursery")
         try:
-            chosen = await wait_for_devices(settings.devices, on_wait=say_busy)
+            device = (await wait_for_devices(settings.devices, on_wait=say_busy))[0]
         finally:
             await opening
-        if spread and chosen[0].kind == "cpu":
-            raise Complaint(
-                "--spread compares GPUs, but no GPU was chosen; name them, for example --devices 0,1 or --devices all"
-            )
-        used = chosen if spread else chosen[:1]
-        names = [device.name for device in used]
         trusted_graphs = partial(graph_nodes_of, home_from(os.environ))
         async with DevicePool(
-            names, slots=len(used), on_device=say_wait, nursery=nursery, trusted_graphs=trusted_graphs
+            [device.name], slots=1, on_device=say_wait, nursery=nursery, trusted_graphs=trusted_graphs
         ) as pool:
-            return await judge(pool=pool, targets=targets_for(used, settings.targets), on_event=on_event)
+            return await judge(pool=pool, targets=targets_for([device], settings.targets), on_event=on_event)
 
 
 def baseline_of(task: Task, against: str) -> Baseline | None:

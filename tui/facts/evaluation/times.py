@@ -141,7 +141,7 @@ def missing_cases(evaluation: Evaluation) -> list[str]:
     """Return the names of the cases without a ratio, for each reason: `too short on both sides: one-row`."""
     short = [timing.case for timing in evaluation.latency if timing.speedup is None]
     why = f" ({evaluation.why_not_timed})" if evaluation.why_not_timed else ""
-    reasons = (("too short on both sides", short), (f"without a latency{why}", evaluation.untimed_places))
+    reasons = (("too short on both sides", short), (f"without a latency{why}", evaluation.not_timed))
     return [f"{reason}: {', '.join(cases)}" for reason, cases in reasons if cases]
 
 

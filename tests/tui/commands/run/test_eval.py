@@ -74,13 +74,6 @@ def test_correct_kernel_exits_with_0_and_one_document(correct: Done) -> None:
     assert correct.err == "wavedeck: seed 3; judge these inputs again with --seed 3\n"
 
 
-def test_exam_with_spread_is_refused(shell: Shell) -> None:
-    Path("kernel.py").write_text("import triton\n")
-    done = shell("eval", "kernel.py", "--task", "vector_add", "--devices", "cpu", "--exam", "--spread")
-    assert done.code == ExitCode.USAGE
-    assert "--exam judges on one device" in done.err
-
-
 @pytest.mark.parametrize(
     ("source", "verdict", "line"),
     [
@@ -270,7 +263,6 @@ def test_candidate_is_read_without_bom_and_with_a_size_limit(tmp_path: Path) -> 
     [
         (("--devices", "all"), ["gfx90a"]),
         (("--devices", "all", "--exam"), ["gfx90a"]),
-        (("--devices", "all", "--spread"), ["gfx90a", "sm_90"]),
         (("--devices", "all", "--targets", "gfx942"), ["gfx942"]),
     ],
 )
@@ -291,7 +283,6 @@ def test_targets_default_to_the_targets_of_the_devices_and_an_exam_is_one(
     monkeypatch.setattr(evaluate, "wait_for_devices", choose)
     monkeypatch.setattr(evaluate, "DevicePool", lambda *_, **__: nullcontext())
     monkeypatch.setattr(evaluate, "evaluate", judging)
-    monkeypatch.setattr(evaluate, "evaluate_everywhere", judging)
     Path("kernel.py").write_text(baseline_source(load_task("vector_add")))
     assert shell("eval", "kernel.py", "--task", "vector_add", *arguments).code == ExitCode.DONE
     assert used == targets
