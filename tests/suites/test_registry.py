@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from suites import (
     BadSuite,
-    UnknownSuite,
     UnknownTask,
     add_suite,
     check_suite,
@@ -28,17 +27,6 @@ from tests.test_imports import loaded_by
 @pytest.fixture
 def registry(tmp_path: Path) -> Path:
     return tmp_path / "home" / "suites.toml"
-
-
-def test_bare_name_is_a_starter_task() -> None:
-    task = load_task("softmax")
-    assert task == load_task("starter/softmax")
-    assert (task.id, task.short_id) == ("starter/softmax", "softmax")
-
-
-def test_suite_is_sorted_by_difficulty() -> None:
-    tasks = load_suite("starter")
-    assert [task.difficulty for task in tasks] == sorted(task.difficulty for task in tasks)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +55,6 @@ def test_unknown_task_error_names_the_nearest_task(
 def test_invalid_task_name_is_unknown(name: str) -> None:
     with pytest.raises(UnknownTask):
         load_task(name)
-
-
-def test_unknown_suite_error_names_the_nearest_suite() -> None:
-    with pytest.raises(UnknownSuite, match=r"no suite is called 'startr' \(did you mean 'starter'\?\)"):
-        load_suite("startr")
 
 
 def test_added_suite_is_found_by_its_name(tmp_path: Path, registry: Path) -> None:
@@ -120,14 +103,17 @@ def test_a_folder_that_moved_can_be_added_again(tmp_path: Path, registry: Path) 
     assert load_task("mine/double", registry=registry).folder == moved / "double"
 
 
-def test_relative_folder_is_stored_as_absolute(
-    tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("folder", "problem"), [("gone", "is no folder"), ("", "holds no task"), ("bad\udcff", "not UTF-8")]
+)
+def test_folder_that_is_no_suite_is_refused_without_files(
+    tmp_path: Path, registry: Path, folder: str, problem: str
 ) -> None:
-    write_folder(tmp_path / "mine")
-    monkeypatch.chdir(tmp_path)
-    add_suite("mine", Path("mine"), registry)
-    monkeypatch.chdir("/")
-    assert load_task("mine/double", registry=registry).folder == tmp_path / "mine" / "double"
+    if "bad" in folder:
+        write_folder(tmp_path / folder)
+    with pytest.raises(BadSuite, match=problem):
+        add_suite("mine", tmp_path / folder, registry)
+    assert not registry.exists()
 
 
 @pytest.mark.parametrize("name", ["starter", "Mine", "a/b", "", "a b", "-a", "a..b"])
@@ -135,13 +121,6 @@ def test_suite_name_must_fit_refs_and_paths(tmp_path: Path, registry: Path, name
     with pytest.raises(BadSuite, match=r"built in|is no name"):
         add_suite(name, write_folder(tmp_path / "mine").parent, registry)
     assert not registry.exists()
-
-
-def test_folder_without_tasks_is_no_suite(tmp_path: Path, registry: Path) -> None:
-    with pytest.raises(BadSuite, match="is no folder"):
-        add_suite("mine", tmp_path / "gone", registry)
-    with pytest.raises(BadSuite, match="holds no task"):
-        add_suite("mine", tmp_path, registry)
 
 
 def test_suite_with_a_missing_folder_names_the_fix(tmp_path: Path, registry: Path) -> None:
@@ -175,12 +154,6 @@ def test_broken_registry_is_a_one_line_error(registry: Path, text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_unwritable_registry_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("a file where a folder should be")
-    with pytest.raises(BadSuite, match=r"cannot be (read|written)"):
-        add_suite("mine", write_folder(tmp_path / "mine").parent, tmp_path / "home" / "suites.toml")
-
-
 @given(st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1, max_size=40))
 def test_any_folder_name_round_trips_through_the_registry(
     tmp_path_factory: pytest.TempPathFactory, name: str
@@ -191,13 +164,6 @@ def test_any_folder_name_round_trips_through_the_registry(
     folder = write_folder(parent / name).parent
     add_suite("mine", folder, parent / "suites.toml")
     assert load_task("mine/double", registry=parent / "suites.toml").folder == folder / "double"
-
-
-def test_path_that_is_not_utf_8_is_refused_without_files(tmp_path: Path, registry: Path) -> None:
-    folder = write_folder(tmp_path / "bad\udcff").parent
-    with pytest.raises(BadSuite, match="not UTF-8"):
-        add_suite("mine", folder, registry)
-    assert not list(registry.parent.iterdir())
 
 
 def test_check_of_a_suite_finds_every_mistake(tmp_path: Path, registry: Path) -> None:
@@ -245,14 +211,6 @@ def test_documented_example_has_no_problems(tmp_path: Path, registry: Path) -> N
     add_suite("mine", tmp_path / "mine", registry)
     assert check_suite("mine", registry=registry) == ()
     assert load_suite("mine", registry=registry) == (task,)
-
-
-def test_check_of_a_suite_without_tasks_is_an_error(tmp_path: Path, registry: Path) -> None:
-    folder = write_folder(tmp_path / "mine")
-    add_suite("mine", folder.parent, registry)
-    (folder / "task.toml").unlink()
-    with pytest.raises(BadSuite, match=r"no folder in .* has a task\.toml"):
-        check_suite("mine", registry=registry)
 
 
 def test_suites_load_without_torch_or_triton() -> None:

@@ -1,45 +1,24 @@
-"""Starter tasks: baselines pass in every case, and wrong kernels fail."""
+"""The tasks of both suites that come with Wavedeck: their baselines are correct, and baselines with a mistake are refused."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from suites import Distribution, Task, baseline_source, check_suite, load_suite
+from harness import DevicePool, Verdict
+from suites import Distribution, Task, baseline_source, check_suite, load_suite, load_task
 from suites.source.signature import parse_signature
+from tests.suites.folders import write_documented_task
 from tests.suites.variants import DRAWN, Variant
+from tests.support.judge.judging import judge_task
 
-TASKS = load_suite("starter")
-NAMES = [task.name for task in TASKS]
-ROOT = Path(__file__).parents[2]
-REPORT_LIMIT_S = 240
-
-
-@pytest.fixture(scope="module")
-def interpreted() -> dict[str, Any]:
-    """Report of all baselines and variants in Triton's interpreter; see `interpreted.py`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.suites.interpreted"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=REPORT_LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
+STARTER, BENCH = load_suite("starter"), load_suite("wavedeck-bench")
+IDS = [task.name for task in STARTER]
 
 
-def test_starter_has_eight_valid_tasks() -> None:
-    assert sorted(NAMES) == [
+def test_shipped_suites_are_valid() -> None:
+    assert sorted(IDS) == [
         "cross_entropy",
         "flip",
         "layer_norm",
@@ -49,10 +28,11 @@ def test_starter_has_eight_valid_tasks() -> None:
         "softmax",
         "vector_add",
     ]
-    assert check_suite("starter") == ()
+    assert [task.name for task in BENCH] == ["dequantize_rowwise", "swiglu"]
+    assert check_suite("starter") == check_suite("wavedeck-bench") == ()
 
 
-@pytest.mark.parametrize("task", TASKS, ids=NAMES)
+@pytest.mark.parametrize("task", STARTER, ids=IDS)
 def test_task_has_outlier_small_and_ragged_cases(task: Task) -> None:
     cases = task.cases
     assert len(cases) >= 4
@@ -68,7 +48,7 @@ def test_task_has_outlier_small_and_ragged_cases(task: Task) -> None:
         assert odd, f"no ragged case at {device} sizes"
 
 
-@pytest.mark.parametrize("task", TASKS, ids=NAMES)
+@pytest.mark.parametrize("task", STARTER, ids=IDS)
 def test_instruction_names_signature_parameters_and_dtypes(task: Task) -> None:
     for entry in task.entry_points:
         assert entry.signature in task.instruction
@@ -78,35 +58,41 @@ def test_instruction_names_signature_parameters_and_dtypes(task: Task) -> None:
         assert f"`{dtype}`" in task.instruction
 
 
-@pytest.mark.judge
-@pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_baseline_passes_every_case_and_keeps_its_inputs(interpreted: dict[str, Any], task: Task) -> None:
-    report = interpreted["baseline"][task.name]
-    assert set(report) == {case.name for case in task.cases}
-    for name, case in report.items():
-        assert max(case["shares"]) < 0.9, f"{name}: {case['shares']} of the tolerance"
-        assert case["unchanged"], f"{name}: an input was changed"
-
-
-@pytest.mark.judge
-@pytest.mark.parametrize("variant", DRAWN, ids=lambda variant: variant.id)
-def test_wrong_kernel_fails(interpreted: dict[str, Any], variant: Variant) -> None:
-    report = interpreted["variants"][variant.id]
-    assert any(min(shares) > 1 for shares in report.values()), report
-    if variant.required_in is not None:
-        for name, shares in report.items():
-            assert variant.required_in not in name or min(shares) > 1, f"{name}: {shares} of the tolerance"
-
-
-@pytest.mark.judge
-def test_documented_example_passes(interpreted: dict[str, Any]) -> None:
-    for name, case in interpreted["documented"].items():
-        assert max(case["shares"]) < 0.9, name
-
-
-@pytest.mark.parametrize("task", TASKS, ids=NAMES)
+@pytest.mark.parametrize("task", STARTER, ids=IDS)
 def test_baseline_is_plain_triton(task: Task) -> None:
     source = baseline_source(task)
     assert "@triton.jit" in source
     assert "autotune" not in source
     assert f"def {task.entry_points[0].signature}:" in source
+
+
+async def judge_baseline(pool: DevicePool, task: Task, *, exam: bool = False) -> None:
+    """Judge a task's baseline; it must be correct, with room to its tolerances in the cases of the task."""
+    evaluation = await judge_task(pool, baseline_source(task), task, exam=exam)
+    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
+    assert evaluation.findings == ()
+    own = {case.name for case in task.cases}
+    assert [margin for margin in evaluation.margins if margin.case in own and margin.used >= 0.9] == []
+
+
+@pytest.mark.judge
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("exam", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["open", "exam"])
+@pytest.mark.parametrize("task", [*STARTER, *BENCH], ids=lambda task: task.name)
+async def test_baseline_is_correct(pool: DevicePool, task: Task, *, exam: bool) -> None:
+    await judge_baseline(pool, task, exam=exam)
+
+
+@pytest.mark.judge
+@pytest.mark.asyncio(loop_scope="session")
+async def test_documented_example_is_correct(pool: DevicePool, tmp_path: Path) -> None:
+    await judge_baseline(pool, write_documented_task(tmp_path))
+
+
+@pytest.mark.judge
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("variant", DRAWN, ids=lambda variant: variant.id)
+async def test_wrong_kernel_is_refused(pool: DevicePool, variant: Variant) -> None:
+    task = load_task(variant.task)
+    evaluation = await judge_task(pool, variant.source(baseline_source(task)), task)
+    assert evaluation.verdict is Verdict.WRONG, evaluation.error

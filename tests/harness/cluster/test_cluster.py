@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from harness import Device, Evaluation, Verdict, target
-from harness.cluster import cluster_pool, node_judge, ray_cluster
+from harness.cluster import node_judge, ray_cluster
 from harness.cluster.choice import Look, choose
 from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.node_facts import ClusterNodeFacts, Node, judge_digest, name_nodes
@@ -162,25 +162,6 @@ async def test_survey_asks_no_judge_that_is_still_opening() -> None:
         await await_until(lambda: watched.warnings, "the new judge in service")
         await survey.compile(["c", "d"])
         assert len(new.judged) == 1, "it takes its turn"
-
-
-async def test_survey_waits_for_the_only_judge_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_pool, "RETRY_S", 0.0)
-    first, new = nodes("node1", "node1")
-    new.attached.clear()
-    watched = Watched(LocalCluster(first))
-    async with watched.pool:
-        survey = watched.pool.survey(TASK, target("gfx942"))
-        await survey.compile(["a"])
-        watched.cluster.replace("node1/cpu", new)
-        await await_until(lambda: len(watched.cluster.remotes) == 2, "the new judge")
-        surveying = asyncio.create_task(survey.compile(["b"]))
-        for _ in range(100):  # more turns than it asks judges
-            await asyncio.sleep(0)
-        new.attached.set()
-        await await_until(surveying.done, "the survey")
-        await surveying
-    assert (first.judged, new.judged) == (["a"], ["b"])
 
 
 async def test_versions_are_compared_before_the_first_candidate() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from harness import Device, DevicePool
 from harness.node import leases
-from harness.node.leases import VARIABLE, Holder, Lease, holders, is_awaited_alone, lease, lease_folder, take
+from harness.node.leases import VARIABLE, Holder, Lease, holders, lease, lease_folder, take
 from harness.processes.slot import Slot
 from harness.wire.errors import LeaseUnavailable
 from tests.support.judge.fake_nodes import own_leases
@@ -159,16 +159,6 @@ async def test_exclusive_lease_that_is_shared_admits_all_but_timings() -> None:
     later = await wait_for_lease(exclusive=True)
     timing.release()
     (await later.lease()).release()
-
-
-async def test_running_process_sees_that_a_timing_waits() -> None:
-    async with lease(GPU):
-        assert not is_awaited_alone(GPU)
-        waiting = await wait_for_lease(exclusive=True)
-        assert is_awaited_alone(GPU)
-        await waiting.cancel()
-        assert not is_awaited_alone(GPU)
-    assert not is_awaited_alone(Device(name="cpu", kind="cpu"))
 
 
 async def test_partitions_of_a_package_share_a_lease() -> None:

@@ -112,45 +112,45 @@ def test_unknown_load_counts_as_idle_and_is_named() -> None:
     assert standings(probe=silent, environ={})[0].unseen == "load, memory, other processes"
 
 
-@pytest.mark.parametrize("variable", ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS"])
-def test_gpu_outside_slurm_list_is_never_used(variable: str) -> None:
-    slurm = {variable: "2-3"}
-    assert names("idle", **slurm) == names("all", **slurm) == ["2", "3"]
-    assert [device.name for device in not_granted(slurm)] == ["0", "1"]
-    with pytest.raises(UnknownDevice, match="Slurm did not give GPU 0 to this job; its GPUs here: 2, 3"):
-        names("0", **slurm)
-    assert names("cpu", **slurm) == ["cpu"]
-
-
-def test_slurm_step_list_overrides_job_list() -> None:
-    assert names("all", SLURM_JOB_GPUS="0,1,2", SLURM_STEP_GPUS="1") == ["1"]
-
-
-def test_slurm_numbers_in_a_control_group_are_of_the_node(drivers_answer: DriversAnswer) -> None:
-    drivers_answer(h200(2), h200(3))
-    assert names("all", SLURM_JOB_GPUS="2,3") == ["0", "1"]
+@pytest.mark.parametrize(
+    ("selection", "slurm", "seen", "chosen"),
+    [
+        ("idle", {"SLURM_JOB_GPUS": "2-3"}, range(4), "2 3"),
+        ("all", {"SLURM_STEP_GPUS": "2-3"}, range(4), "2 3"),
+        ("cpu", {"SLURM_JOB_GPUS": "2-3"}, range(4), "cpu"),
+        ("all", {"SLURM_JOB_GPUS": "0,1,2", "SLURM_STEP_GPUS": "1"}, range(4), "1"),
+        ("all", {"SLURM_JOB_GPUS": "2,3"}, (2, 3), "0 1"),  # a control group hides the others, and numbers are the node's
+    ],
+)  # fmt: skip
+def test_gpu_outside_slurm_list_is_never_used(
+    drivers_answer: DriversAnswer, selection: str, slurm: dict[str, str], seen: Sequence[int], chosen: str
+) -> None:
+    drivers_answer(*map(h200, seen))
+    assert names(selection, **slurm) == chosen.split()
 
 
 def test_visible_list_and_slurm_list_are_intersected(drivers_answer: DriversAnswer) -> None:
-    drivers_answer(
-        h200(1), h200(2), reachable=tuple(map(h200, range(4)))
-    )  # CUDA_VISIBLE_DEVICES=1,2 without other limits
-    assert [device.address for device in select_devices(["all"], environ={"SLURM_JOB_GPUS": "2,3"})] == [
-        h200(2).address
-    ]
+    """As with CUDA_VISIBLE_DEVICES=1,2 and no other limit."""
+    slurm = {"SLURM_JOB_GPUS": "2,3"}
+    assert [device.name for device in not_granted(slurm)] == ["0", "1"]
+    drivers_answer(h200(1), h200(2), reachable=tuple(map(h200, range(4))))
+    assert [device.address for device in select_devices(["all"], environ=slurm)] == [h200(2).address]
 
 
-@pytest.mark.parametrize("value", ["gpu:2", "1,,2", "a-b"])
-def test_unreadable_slurm_list_is_an_error(value: str) -> None:
-    with pytest.raises(UnknownDevice, match="is no list of GPU numbers"):
-        names("all", SLURM_JOB_GPUS=value)
-
-
-def test_idle_cannot_be_combined_with_names() -> None:
-    with pytest.raises(UnknownDevice, match="idle stands for several devices"):
-        names("idle,0")
-    with pytest.raises(UnknownDevice, match="no device '9'"):
-        names("9")
+@pytest.mark.parametrize(
+    ("selection", "slurm", "problem"),
+    [
+        ("0", "2-3", "Slurm did not give GPU 0 to this job; its GPUs here: 2, 3"),
+        ("all", "gpu:2", "is no list of GPU numbers"),
+        ("all", "1,,2", "is no list of GPU numbers"),
+        ("all", "a-b", "is no list of GPU numbers"),
+        ("idle,0", "0-3", "idle stands for several devices"),
+        ("9", "0-3", "no device '9'"),
+    ],
+)
+def test_selection_that_gives_nothing_is_an_error(selection: str, slurm: str, problem: str) -> None:
+    with pytest.raises(UnknownDevice, match=problem):
+        names(selection, SLURM_JOB_GPUS=slurm)
 
 
 def test_nvidia_smi_tables_are_read_by_address() -> None:

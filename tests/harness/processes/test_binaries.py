@@ -109,6 +109,19 @@ async def test_changed_wrapper_uses_binaries_which_are_those_of_the_candidates_o
 
 @pytest.mark.judge
 @pytest.mark.asyncio(loop_scope="session")
+async def test_binary_that_cannot_be_made_is_our_failure_and_not_the_candidates(
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: KernelIr) -> Binary:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(pool.binaries, "make", fail)
+    evaluation = await judge(pool, baseline_source(load_task("vector_add")), cases=1)
+    assert evaluation.verdict is Verdict.INFRA_ERROR, evaluation.error
+
+
+@pytest.mark.judge
+@pytest.mark.asyncio(loop_scope="session")
 async def test_request_that_names_a_file_gets_no_binary(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from harness import Device, DevicePool, Evaluation, Verdict
-from harness.node.leases import holders
 from harness.processes.gpus import quarantine as module
 from harness.processes.gpus.quarantine import (
     DeviceEvent,
@@ -198,19 +197,6 @@ async def test_gpu_that_another_engine_fills_is_not_quarantined() -> None:
         assert probe.events == []
 
 
-async def test_lost_judge_starts_a_probe_of_its_gpu() -> None:
-    probe = FakeProbe()
-
-    async def lost() -> Evaluation:
-        raise WorkerDied("the judge is gone")
-
-    async with opened(probe, "0", "1") as pool:
-        async with pool.slot() as slot:
-            with pytest.raises(WorkerDied, match="the judge is gone"):
-                await pool.judge_on(slot, lost)
-        assert probe.probed == [slot.device.name]
-
-
 async def test_node_reset_pauses_pool_and_blames_no_candidate() -> None:
     probe = FakeProbe()
     begun, reset = asyncio.Event(), asyncio.Event()
@@ -280,31 +266,6 @@ async def test_cancelled_judging_during_pause_leaves_pool_open() -> None:
             assert (await judge(pool, Verdict.CORRECT))[0] == "0"
 
 
-async def test_two_evaluations_time_one_after_the_other() -> None:
-    probe = FakeProbe()
-    alone: list[tuple[bool, ...]] = []
-    both = asyncio.Barrier(2)
-
-    async def timed(pool: DevicePool, slot: Slot) -> Evaluation:
-        async with pool.leases.using(slot):
-            await both.wait()
-            assert [holder.exclusive for holder in holders(slot.device)] == [False, False]
-            await both.wait()
-            async with pool.leases.timing(slot):
-                alone.append(tuple(holder.exclusive for holder in holders(slot.device)))
-        return evaluation(Verdict.CORRECT)
-
-    async def judged(pool: DevicePool) -> None:
-        async with pool.slot() as slot:
-            await pool.judge_on(slot, lambda: timed(pool, slot))
-
-    async with opened(probe, "0", slots=2) as pool, asyncio.timeout(30), asyncio.TaskGroup() as group:
-        for _ in range(2):
-            group.create_task(judged(pool))
-    assert alone == [(True,), (True,)]
-    assert holders(GPUS[0]) == ()
-
-
 async def test_wait_for_lease_reports_holding_session() -> None:
     here, there = FakeProbe(), FakeProbe()
     other = "20261121-110000-geak-00bb"
@@ -320,17 +281,6 @@ async def test_wait_for_lease_reports_holding_session() -> None:
     (waited,) = here.events
     assert isinstance(waited, LeaseAwaited)
     assert f"session {other}" in str(waited.holders[0])
-
-
-async def test_wait_for_a_slot_of_the_same_session_is_not_reported() -> None:
-    probe = FakeProbe()
-    async with opened(probe, "0", slots=2) as pool, pool.slot() as slot:
-        async with pool.leases.timing(slot):
-            judged = asyncio.create_task(judge(pool, Verdict.CORRECT))
-            await asyncio.sleep(0.3)
-            assert not judged.done(), "it waits for the exclusive lease"
-        await judged
-    assert probe.events == []
 
 
 async def test_slot_avoids_a_gpu_if_a_different_gpu_is_free() -> None:

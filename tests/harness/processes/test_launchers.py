@@ -96,18 +96,6 @@ async def test_built_libraries_are_copied_to_next_process(tmp_path: Path) -> Non
     assert restore(launchers, tmp_path / "after") == {"A/launcher.so": b"built", "B/utils.so": b"too"}
 
 
-async def test_same_types_are_built_once(tmp_path: Path) -> None:
-    builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
-    await launchers.build(server(builder), GPU)
-    launchers.want("sm_90", [("*fp32", "i32")])
-    await launchers.build(server(builder), GPU)
-    launchers.want("sm_90", [("*fp16", "i32")])
-    await launchers.build(server(builder), GPU)
-    launchers.want("sm_90", [("*fp16", "i64")])
-    await launchers.build(server(builder), GPU)
-    assert builder.requests == [(), ((POINTER, "i32"),), ((POINTER, "i64"),)]
-
-
 async def test_dead_builder_is_reported_and_not_asked_again(tmp_path: Path) -> None:
     builder, launchers = Builder(tmp_path / "builder", {}, ends=True), Launchers()
     with pytest.raises(WorkerDied, match="launchers"):

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import select
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool
-from harness.linux import syscalls
-from harness.node.leases import lease
-from harness.processes.gpus.capacity import TIMERS_A_CANDIDATE
 from harness.processes.starting.servers import ForkServer
 from harness.processes.starting.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
-from harness.wire.messages.clock import PLAYERS
-from tests.support.engine.engines import until
 from tests.support.judge.fake_nodes import own_leases
 from tests.support.judge.nurseries import one_nursery
 
@@ -66,16 +59,6 @@ async def test_spare_is_ready_and_is_taken_once(spares: Spares) -> None:
     await end(*taken, one_more)
 
 
-async def test_taken_spare_is_replaced(spares: Spares) -> None:
-    await fill(spares)
-    first = await spares.take(GUEST, GPU)
-    await fill(spares)
-    replacements = [await spares.take(GUEST, GPU) for _ in range(COUNTS[GUEST])]
-    assert all(has_spoken(worker) for worker in replacements)
-    assert first.pid not in {worker.pid for worker in replacements}
-    await end(first, *replacements)
-
-
 async def test_first_candidate_does_not_wait_for_guests_of_others(spares: Spares) -> None:
     assert spares.missing(GPU, {TIMER: 3, GUEST: 2}) == [TIMER, GUEST, TIMER, TIMER, GUEST]
 
@@ -89,34 +72,3 @@ async def test_dead_spare_is_not_taken(spares: Spares) -> None:
     taken = await spares.take(GUEST, GPU)
     assert taken.pid != dead.pid
     await end(taken)
-
-
-async def test_drop_ends_waiting_spares(spares: Spares) -> None:
-    await fill(spares)
-    waiting = [worker for workers in spares._waiting.values() for worker in workers]
-    spares.drop(GPU)
-    for worker in waiting:
-        await worker.child.wait(30)
-    assert not any(syscalls.cpu_seconds(worker.pid) for worker in waiting)
-
-
-@pytest.mark.soak
-async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
-    own_leases: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gpu = Device(
-        name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0", package="0000:0a:00"
-    )
-    monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (gpu,))
-    waiting = TIMERS_A_CANDIDATE + PLAYERS
-    async with DevicePool(("0",), slots=2) as pool:
-        await until(lambda: pool._filling["0"].done())
-        assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: waiting})
-        assert pool.spares.missing(gpu, {TIMER: waiting + 1}) == [TIMER]
-        async with lease(gpu, exclusive=True), pool.slot(timers=2 * TIMERS_A_CANDIDATE):
-            assert not pool._filling["0"].done(), "no context starts while a kernel is timed"
-        async with pool.slot(timers=TIMERS_A_CANDIDATE) as slot:
-            pool.expect_timer(slot)
-            await until(lambda: not pool.spares.missing(gpu, {TIMER: waiting + 1}))
-        async with pool.slot(timers=TIMERS_A_CANDIDATE), pool.slot(timers=TIMERS_A_CANDIDATE):
-            await until(lambda: not pool.spares.missing(gpu, {TIMER: waiting + TIMERS_A_CANDIDATE}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import struct
 from pathlib import Path
 
@@ -13,8 +12,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from engine.prompting.facts import case_facts
-from engine.prompting.figures import achieved
-from harness import DevicePool, Verdict, target
+from harness import DevicePool, target
 from harness.recording.instruction_text import example_words
 from harness.recording.tensor_words import tensor_words
 from harness.wire.calls.tensors import TensorSpec
@@ -199,23 +197,6 @@ async def test_the_estimate_counts_the_reads_of_a_reference(pool: DevicePool, re
     assert case_facts(recorded, target("gfx942"))[0].needs == "0.0248 MB"
 
 
-async def test_a_recording_without_an_estimate_shows_no_figure(
-    pool: DevicePool, recorded: Task, tmp_path: Path
-) -> None:
-    folder = tmp_path / "total"
-    shutil.copytree(recorded.folder, folder)
-    (folder / "cost.py").write_text(
-        "from suites import Cost\n\n\ndef cost(sizes, dtype):\n    return Cost(flops=0, minimal_bytes=256)\n"
-    )
-    task = replace(recorded, folder=folder, cases=recorded.cases[:2])
-    assert {facts.needs for facts in case_facts(task, target("gfx942"))} == {""}
-    source = baseline_source(task).replace("mask=mask)  #", "mask=mask, other=0.0)  #")
-    evaluation = await judge_task(pool, source, task)
-    assert evaluation.verdict is Verdict.CORRECT
-    assert {row.excess for row in evaluation.traffic} == {None}
-    assert "needed" not in achieved(evaluation)
-
-
 @pytest.mark.parametrize(
     ("reference", "arguments", "moved"),
     drawn(
@@ -313,34 +294,6 @@ async def test_example_shows_the_row_that_an_index_selects() -> None:
         "call-1: `table[5, :4] = [15, 16, 17]`",
     )
     assert example_words([[call], [call]]) == (), "constants would give the results away"
-
-
-async def test_example_starts_from_zeros_only_where_no_call_does_not() -> None:
-    def call(number: int, *before: float) -> RecordedCall:
-        x, y = (
-            TensorSpec("float32", (len(values),), (1,), struct.pack(f"{len(values)}f", *values))
-            for values in (before, [value + number for value in before])
-        )
-        return RecordedCall(f"f(x, {number})", {"x": x}, (RecordedOutput("x", "x", y),))
-
-    zeros = call(1, 0, 0)
-    assert tensor_words([zeros.inputs["x"]], with_values=False) == "float32[2] (all 0 before the call)"
-    assert example_words([[zeros, call(2, 1, 2, 3)], [call(1, 5, 5), call(2, 7, 8, 9)]])[0] == (
-        "call-2: `x = [1, 2, 3]` before the call"
-    )
-
-
-async def test_example_says_that_a_result_equals_an_input() -> None:
-    """A reference with a defect may return its input; a corner of the values would not show it."""
-
-    def call(*values: float) -> RecordedCall:
-        x = TensorSpec("float32", (2,), (1,), struct.pack("2f", *values))
-        return RecordedCall("f(x)", {"x": x}, (RecordedOutput("out", "result", x),))
-
-    assert example_words([[call(1, 2)], [call(3, 4)]]) == (
-        "call-1: `x = [1, 2]`",
-        "call-1: `out = [1, 2]` (returned, equal to `x` throughout)",
-    )
 
 
 async def test_signs_that_a_factorization_leaves_open_are_said_to_be_the_reference_s(

@@ -15,11 +15,7 @@ import pytest
 from harness import DevicePool, target
 from harness.processes.starting.servers import Child
 from harness.recording.original import OriginalOutcome, judge_original
-from harness.recording.script_process import ScriptProcess
-from harness.stages.judged_task import SCRIPT_ROLE
 from harness.stages.survey import Survey
-from harness.wire import limits
-from harness.wire.errors import WorkerDied
 from sessions.home import home_from
 from suites import add_suite, load_public_suite, load_task
 from suites.public.task import SuiteKind
@@ -118,16 +114,3 @@ async def test_variant_that_fails_to_import_is_one_error_of_a_sweep(pool: Device
     broken, good = await survey.compile(["import nothing_that_exists\n", adding()])
     assert "nothing_that_exists" in broken.error
     assert good.error == ""
-
-
-async def test_process_that_is_slow_to_start_says_nothing_about_its_script(
-    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with pool.slot() as slot:
-        child, channel = await slot.server.spawn(SCRIPT_ROLE, cpu_limit_s=60, sandboxed=True)
-        os.kill(await child.started, signal.SIGSTOP)
-        monkeypatch.setattr(limits, "GUEST_START_S", 0.0)
-        with pytest.raises(WorkerDied, match="was not ready after 0 s"):
-            await ScriptProcess(child, channel, "the test", again=False).greet()
-        channel.close()
-        child.end()

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace
 
-from harness.node.discovery import CPU
-from harness.processes.slot import Slot
-from harness.stages.judged_task import script_worker
 from harness.wire import limits
 from harness.wire.channels.channel import ENCODER, Channel, ChannelClosed
 from harness.wire.messages.guest import Hello
 from harness.wire.messages.script import RanScript, Script
 from harness.worker.oracle.problem import BadProblem
 from harness.worker.oracle.script_runs import ScriptRuns, SlowScript
-from suites import load_task
-from suites.task import RecordedScript
 
 SCRIPT = Script(reference="", test="", entry_points=())
 
@@ -36,21 +26,6 @@ def line() -> Iterator[tuple[Channel, Channel]]:
     yield ends
     for end in ends:
         end.close()
-
-
-def test_a_script_that_does_not_end_is_slow_and_each_wait_is_announced(
-    line: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "SCRIPT_S", 0.01)
-    ours, theirs = line
-    theirs.send(ENCODER.encode(Hello(sandbox=())))
-    waits: list[str] = []
-    script_runs = ScriptRuns(lambda: waits.append("wait"))
-    script_runs.attach(ours, "gfx942")
-    with pytest.raises(SlowScript, match="did not end within"):
-        script_runs.recorded("task", SCRIPT, 1, 0)
-    assert waits == ["wait", "wait"], "for the start, and for the script"
-    script_runs.detach()
 
 
 def test_a_process_that_does_not_get_ready_is_no_slow_script(
@@ -81,23 +56,3 @@ def test_late_report_of_a_slow_script_never_passes_for_the_report_on_the_next_re
         theirs.send(ENCODER.encode(RanScript(calls=(), error="of seed 1")))
     with pytest.raises(SlowScript):
         script_runs.recorded("task", SCRIPT, 2, 0)
-
-
-async def test_timing_uses_the_script_worker_of_its_trial_while_that_lives() -> None:
-    children: list[Any] = []
-
-    async def spawn(*_: object, **__: object) -> tuple[Any, int, socket.socket]:
-        children.append(SimpleNamespace(ended=asyncio.Future[None](), end=lambda: None))
-        return children[-1], 1, socket.socket()
-
-    async def send(*_: object) -> None: ...
-
-    slot = Slot(CPU, cast(Any, SimpleNamespace(spawn_for_another=spawn)))
-    task = replace(load_task("softmax"), script=RecordedScript("wavedeck_call(call)"))
-    attach = partial(script_worker, slot, cast(Any, SimpleNamespace(send=send)), task, "sm_90")
-    async with attach():
-        async with attach():
-            assert len(children) == 1
-        children[0].ended.set_result(None)
-        async with attach():
-            assert len(children) == 2

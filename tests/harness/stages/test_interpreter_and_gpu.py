@@ -18,20 +18,15 @@ from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, ta
 from harness.node.discovery import CPU
 from harness.node.leases import holders
 from harness.processes.slot import Slot
-from harness.processes.starting.players import BaselineCalls
 from harness.processes.starting.spares import Worker
-from harness.stages.compilation import Compiler, CompileResults
 from harness.stages.modes import Rough
 from harness.stages.retries import JudgeAgain
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
-from harness.wire.limits import ON_GPU
-from harness.wire.messages.clock import BASELINE, Measure
 from harness.wire.results.latency import Latency, RoughTime
 from suites import Task, baseline_source, load_task
 from suites.source.package import PackageView
-from tests.support.engine.engines import until
 from tests.support.judge.fake_nodes import own_leases
 from tests.support.judge.gpu import small
 
@@ -190,43 +185,6 @@ async def test_cancelling_ends_interpreter_and_gpu(gpu: OneGpu) -> None:
     await asyncio.wait([judging])
     assert judging.cancelled()
     assert (await judge(gpu, START)).verdict is Verdict.CORRECT
-
-
-async def test_gpu_is_prepared_while_the_interpreter_judges_and_leased_only_to_launch(
-    gpu: OneGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken_at_compile = []
-    compile_all = Compiler.compile_all
-
-    async def noted(self: Compiler, *rest: Any) -> CompileResults:
-        await until(lambda: gpu.spares.taken and not holders(GPU))  # the lease is given back while compiling
-        taken_at_compile.append(gpu.spares.taken)
-        return await compile_all(self, *rest)
-
-    monkeypatch.setattr(Compiler, "compile_all", noted)
-    evaluation = await judge(gpu, START)
-    assert (evaluation.verdict, evaluation.device, gpu.spares.taken) == (Verdict.CORRECT, "0", 1)
-    assert [stage.ok for stage in evaluation.stages][:5] == [True] * 5
-    assert any(fact.name.startswith("cpu, ") and "launches" in fact.name for fact in evaluation.facts)
-    assert holders(GPU) == ()
-    assert taken_at_compile == [1], (
-        "the first call on the GPU waits for what is compiled once, with a guest at hand"
-    )
-
-
-async def test_baseline_is_compiled_before_the_first_call_unless_it_was_recorded(
-    gpu: OneGpu, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its recorder holds the GPU's lease, so it must find the kernels compiled, and its process starts ahead."""
-    new, recorded = (Baseline("other.py", f"{START}\n# {name}\n") for name in ("new", "recorded"))
-    calls = BaselineCalls()
-    measure = Measure(TASK, {BASELINE: recorded.source}, 1, "sm_90", ON_GPU, True, "", 0, 0.0)
-    calls.keep(measure, {})
-    monkeypatch.setattr(gpu, "baseline_calls", calls, raising=False)
-    for baseline in (new, recorded):
-        assert (await judge(gpu, START, against=Against(baseline))).verdict is Verdict.CORRECT
-        assert gpu.expected_timers == 1
-    assert [gpu.kernels.holds(baseline.source) for baseline in (new, recorded)] == [True, False]
 
 
 async def test_lost_interpreter_does_not_cost_the_verdict_of_the_gpu(

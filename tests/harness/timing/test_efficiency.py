@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from harness.hardware.partitions import scale_to_partition
 from harness.hardware.product import Product
 from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.stages.timing.efficiency import (
@@ -75,12 +74,6 @@ def test_bandwidth_above_hardware_limit_is_suspect() -> None:
     assert "\n" not in result.suspect
 
 
-def test_data_in_caches_may_be_faster_than_memory() -> None:
-    """A copy of 32 MiB on an H200: the caches may hold 60 of the 64 MiB."""
-    assert efficiency(H200, "float32", 64 * MIB, 0, ms_at(64 * MIB, 8e12), matrix=False).suspect == ""
-    assert efficiency(H200, "float32", 64 * MIB, 0, ms_at(64 * MIB, 200e12), matrix=False).suspect
-
-
 @pytest.mark.parametrize(
     ("product", "written", "fastest"),
     [(H200, 32 * MIB, 2.0), (H200, 1 * MIB, 64 / 63), (MI300X, 1 * MIB, 2.0)],
@@ -127,30 +120,12 @@ def test_a_call_that_multiplies_matrices_has_no_share_of_a_copy(tmp_path: Path) 
     assert (result.io_measured, result.best, result.suspect) == (None, None, "")
 
 
-def test_a_call_without_an_estimate_has_no_share(tmp_path: Path) -> None:
-    """Recordings before the estimate have only the bytes of their outputs."""
-    task = recorded_task(tmp_path, f"flops=0, minimal_bytes={2 * GIB}")
-    result = case_efficiency(task, task.cases[0], H200, ms_at(2 * GIB, 3.9e12))
-    assert (result.bytes, result.best, result.suspect) == (0, None, "")
-    result = case_efficiency(task, task.cases[0], H200, ms_at(2 * GIB, 6e12))
-    assert "H200 SXM needs at least" in result.suspect
-
-
 def test_flops_above_chip_limit_are_suspect() -> None:
     """The data sheet's 989.4 TFLOP/s hold at 1830 MHz; at its top clock of 1980 MHz, an H200 reaches 1070."""
     flops = 2 * 8192**3
     assert efficiency(H200, "float16", GIB, flops, ms_at(flops, 1065e12), matrix=True).suspect == ""
     result = efficiency(H200, "float16", GIB, flops, ms_at(flops, 1200e12), matrix=True)
     assert "1200 TFLOP/s of float16: H200 SXM does at most 1103" in result.suspect
-
-
-def test_partition_is_compared_with_its_own_peaks() -> None:
-    """A CPX/NPS4 device reaches only a quarter of the memory bandwidth."""
-    partition = scale_to_partition(MI300X, "CPX/NPS4", None)
-    result = efficiency(partition, "float32", 2 * GIB, 0, ms_at(2 * GIB, 1.325e12), matrix=False)
-    assert result.io_utilisation == pytest.approx(1.0)
-    assert result.product == "MI300X CPX/NPS4"
-    assert efficiency(partition, "float32", 2 * GIB, 0, ms_at(2 * GIB, 2.65e12), matrix=False).suspect
 
 
 def test_case_efficiency_uses_task_cost_at_gpu_sizes() -> None:
@@ -230,14 +205,3 @@ def test_an_estimate_changes_the_utilisation_and_no_suspicion(
     assert (result.suspect, result.mfu) == (plain.suspect, plain.mfu)
     assert result.bytes == (estimate if ms >= least_ms else 0), "the time refutes a larger estimate"
     assert (result.io_utilisation is None) == (result.bytes == 0)
-
-
-@given(product=st.sampled_from(PRODUCTS), size=st.integers(1, 1 << 36), factor=st.floats(1.01, 4.0))
-def test_only_bandwidth_above_peak_and_caches_is_suspect(product: Product, size: int, factor: float) -> None:
-    milliseconds = ms_at(size, product.memory_bytes_per_s)
-    assert efficiency(product, "float32", size, 0, milliseconds, matrix=False).suspect == ""
-    caches = product.l2_bytes + product.last_level_bytes
-    large = int(caches * 400 * factor)
-    too_fast = ms_at(large, product.memory_bytes_per_s * ROUNDING * 1.01)
-    assert efficiency(product, "float32", large, 0, too_fast, matrix=False).suspect
-    assert least_seconds(product, size) <= least_seconds(product, 2 * size)

@@ -19,7 +19,6 @@ from harness.stages.timing.conclusions import (
     Timing,
     conclude_timing,
     confirm_time,
-    mean_speedups,
     tape_facts,
 )
 from harness.stages.trial import TrialRequest
@@ -73,14 +72,6 @@ def test_latency_has_ratio_interval_and_outcome(candidate: float, outcome: Outco
     assert (latency.against, latency.cache) == ("triton", "cold")
 
 
-def test_each_side_has_the_sustained_time_of_its_process() -> None:
-    baseline_process, *processes = times(baseline=1.0, candidate=0.5)
-    (latency,) = conclude(msgspec.structs.replace(baseline_process, sustained_ms=1.1), *processes).latency
-    assert latency.baseline is not None
-    assert latency.candidate is not None
-    assert (latency.baseline.sustained_ms, latency.candidate.sustained_ms) == (1.1, None)
-
-
 def latency_at(baseline: float, candidate: float) -> Latency:
     """Return the latency of two times on a device with a floor of 0.002 ms, so that 0.01 ms is short."""
     sides = ((BASELINE, baseline), (CANDIDATE, candidate))
@@ -108,97 +99,59 @@ def test_case_that_is_short_on_one_side_has_a_bound(
     assert latency.ci is not None
 
 
-def noted(*processes: ProcessTimes, **changes: Any) -> tuple[str, ...]:
-    (latency,) = conclude(*processes, **changes).latency
-    return latency.notes
-
-
-def test_plain_latency_has_no_note() -> None:
-    assert noted(*times(baseline=1.0, candidate=0.5), floor=Floor(empty_ms=0.002, copies=())) == ()
-
-
-def test_note_says_how_much_events_add_to_a_call() -> None:
-    sides = times(baseline=1.0, candidate=0.5)
-    timing = conclude(
-        *sides, floor=Floor(empty_ms=0.00451, copies=()), why_method={sides[0].case: "no memory"}
-    )
-    assert (
-        timing.notes[-1]
-        == f"{sides[0].case}: timed between events, which add 4.51 us to each call: no memory"
-    )
-
-
-def test_case_by_another_clock_has_that_method_and_a_note() -> None:
-    sides = [
-        msgspec.structs.replace(side, method=TimingMethod.PROFILER)
-        for side in times(baseline=1.0, candidate=0.5)
-    ]
-    why = {sides[0].case: "in graphs of at most 32 calls: a player failed: it ended"}
-    timing = conclude(*sides, floor=Floor(empty_ms=0.002, copies=()), why_method=why)
-    (latency,) = timing.latency
-    assert (latency.method, latency.floor_ms, latency.without_floor) == (TimingMethod.PROFILER, 0.002, None)
-    assert timing.notes[-1] == (
-        f"{latency.case}: timed by the profiler, which leaves out the time between launches: "
-        "in graphs of at most 32 calls: a player failed: it ended"
-    )
-
-
-def test_note_names_the_ratio_without_the_floor() -> None:
-    sides = times(baseline=0.0050, candidate=0.0025)
-    graphs = [msgspec.structs.replace(side, method=TimingMethod.GRAPH) for side in sides]
-    timing = conclude(*graphs, floor=Floor(empty_ms=0.004, copies=(), graph_ms=0.001))
-    (latency,) = timing.latency
-    assert latency.without_floor == pytest.approx(4 / 1.5)
-    assert latency.notes == (
+FLOOR = Floor(empty_ms=0.002, copies=())
+EVENTS, GRAPH, PROFILER = TimingMethod.EVENTS, TimingMethod.GRAPH, TimingMethod.PROFILER
+SLOW_HOST = "the host needs 8.0 ms"
+NOTES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {"floor": FLOOR}, ""),
+    (
+        {},
+        {"floor": Floor(empty_ms=0.00451, copies=()), "why_method": {"fp32": "no memory"}},
+        "fp32: timed between events, which add 4.51 us to each call: no memory",
+    ),
+    (
+        {"method": PROFILER},
+        {"floor": FLOOR, "why_method": {"fp32": "in graphs of at most 32 calls: it ended"}},
+        "fp32: timed by the profiler, which leaves out the time between launches: in graphs of at most 32 calls: it ended",
+    ),
+    (
+        {"method": GRAPH, "ms": (0.0050, 0.0025)},
+        {"floor": Floor(empty_ms=0.004, copies=(), graph_ms=0.001)},
         "an empty kernel's 1 us is in both times; without it the speedup would be 2.67x",
-    )
+    ),
+    (
+        {"blocks": (Block(0.0, 1.0, tuple(9.0 + 0.2 * number for number in range(10))),)},
+        {},
+        "medians are known to ",
+    ),
+    ({"host_ms": 8.0, "method": EVENTS}, {}, SLOW_HOST),
+    ({"host_ms": 8.0, "method": TimingMethod.BATCH}, {}, SLOW_HOST),
+    ({"host_ms": 3.0, "method": EVENTS}, {}, ""),
+    ({"host_ms": 8.0, "method": GRAPH}, {}, ""),
+    ({"mhz": (1600, 1600)}, {}, "both sides ran at 1600 MHz, below the boost clock of H200 SXM, 1980 MHz"),
+    ({"mhz": (1980, 1830)}, {}, "the baseline ran at 1980 MHz, the candidate at 1830 MHz"),
+    ({"mhz": (1965, 1980)}, {}, ""),
+    ({"mhz": (None, 1600)}, {}, ""),
+]
+"""Changes of the times of both sides, options of `conclude`, and how the note on the case begins; empty for no note."""
 
 
-def test_note_says_that_the_medians_stayed_imprecise() -> None:
-    rough = tuple(1.0 + 0.02 * number for number in range(10))
-    slow = [
-        process(side, pair, 1.0, blocks=(Block(0.0, 1.0, rough),))
-        for pair in range(3)
-        for side in (BASELINE, CANDIDATE)
-    ]
-    (note,) = noted(*slow)
-    assert note.startswith("medians are known to ")
-    assert "not to 0.25%" in note
-
-
-@pytest.mark.parametrize(
-    ("host_ms", "method", "is_noted"),
-    [
-        (8.0, TimingMethod.EVENTS, True),
-        (8.0, TimingMethod.BATCH, True),
-        (3.0, TimingMethod.EVENTS, False),
-        (8.0, TimingMethod.GRAPH, False),
-    ],
-)
-def test_note_says_that_the_host_may_be_in_the_time(
-    host_ms: float, method: TimingMethod, *, is_noted: bool
+@pytest.mark.parametrize(("changes", "options", "begins"), NOTES)
+def test_note_on_a_case_says_what_its_times_hold(
+    changes: dict[str, Any], options: dict[str, Any], begins: str
 ) -> None:
-    sides = times(baseline=9.0, candidate=9.0)
-    notes = noted(*(msgspec.structs.replace(side, host_ms=host_ms, method=method) for side in sides))
-    assert [note.startswith("the host needs 8.0 ms") for note in notes] == [True] * is_noted
-
-
-@pytest.mark.parametrize(
-    ("baseline", "candidate", "note"),
-    [
-        (1600, 1600, "both sides ran at 1600 MHz, below the boost clock of H200 SXM, 1980 MHz"),
-        (1980, 1830, "the baseline ran at 1980 MHz, the candidate at 1830 MHz"),
-        (1965, 1980, ""),
-        (None, 1600, ""),
-    ],
-)
-def test_note_names_an_unusual_clock(baseline: int | None, candidate: int | None, note: str) -> None:
-    clocks = {BASELINE: baseline, CANDIDATE: candidate}
+    fields = dict(changes)
+    baseline_ms, candidate_ms = fields.pop("ms", (9.0, 9.0))
+    clocks = dict(zip((BASELINE, CANDIDATE), fields.pop("mhz", (None, None)), strict=True))
     sides = [
-        msgspec.structs.replace(side, clock_mhz=clocks[side.side])
-        for side in times(baseline=9.0, candidate=9.0)
+        msgspec.structs.replace(side, clock_mhz=clocks[side.side], **fields)
+        for side in times(baseline=baseline_ms, candidate=candidate_ms)
     ]
-    assert noted(*sides, product="H200 SXM") == tuple(filter(None, (note,)))
+    timing = conclude(*sides, product="H200 SXM" if "mhz" in changes else "", **options)
+    (latency,) = timing.latency
+    whole = [note for note in timing.notes if not note.startswith("timing was not whole")]
+    assert [note.startswith(begins) for note in {*whole, *latency.notes}] == [True] * bool(begins)
+    assert latency.method is changes.get("method", latency.method)
 
 
 def test_means_over_exact_cases_have_intervals() -> None:
@@ -302,18 +255,6 @@ def test_known_product_has_the_share_of_the_fastest_measured_copy() -> None:
     assert latency.efficiency is not None
     assert latency.efficiency.io_measured == pytest.approx(latency.efficiency.bytes_per_s / 4e12)
     assert conclude(*times(baseline=1.0, candidate=0.5)).latency[0].efficiency is None
-
-
-def test_mean_speedups_skip_cases_without_ratio() -> None:
-    def case(speedup: float | None) -> Latency:
-        return Latency(
-            device="0", case="c", baseline_ms=1, candidate_ms=1, speedup=speedup, ci=None, confirmed="bound"
-        )
-
-    mean, geometric = mean_speedups([case(1.0), case(None), case(4.0)])
-    assert mean == pytest.approx(2.5)
-    assert geometric == pytest.approx(2.0)
-    assert mean_speedups([case(None)]) == mean_speedups([]) == (None, None)
 
 
 @pytest.mark.parametrize("timed_cases", [1, 4, 5])

@@ -1,13 +1,10 @@
 """Protects against ratios of figures that different hardware or software gave."""
 
-import msgspec
 import pytest
 
 from harness import Device, Identity
 from harness.hardware.recognition import describe_device
-from harness.wire.results.evaluation import Evaluation
 from harness.wire.results.provenance import Provenance, runtime_of, same_provenance
-from tests.support.judge.evaluations import correct
 
 MI300X = Provenance(
     product="MI300X", partition="SPX/NPS1", driver="6.12.12", torch="2.8.0+rocm7.0", triton="3.4.0", power_cap_w=750.0
@@ -47,19 +44,6 @@ def test_device_is_described_without_an_answer_of_its_driver() -> None:
         "2.8.0",
         "",
     )
-
-
-def test_evaluation_of_an_older_version_opens_without_provenance() -> None:
-    fields = msgspec.to_builtins(correct(speedup=1.4))
-    del fields["provenance"]
-    older = fields | {
-        "versions": {"triton": "3.6.0"},
-        "device_before": {"product": "H200", "clock_mhz": 1980},
-    }
-    evaluation = msgspec.json.decode(msgspec.json.encode(older), type=Evaluation)
-    assert evaluation.provenance is None
-    assert evaluation.device_before is not None
-    assert evaluation.device_before.clock_mhz == 1980
 
 
 def test_runtime_is_read_from_the_version_of_torch() -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import resource
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,17 +68,3 @@ def test_known_issues_of_the_revised_suite() -> None:
         Issue.RANDOM: 6,
         Issue.OWN_COPY: 1,
     }
-
-
-def test_listing_of_a_whole_suite_needs_little_time(tmp_path: Path) -> None:
-    suite = whole_suite(SuiteKind.TRITONBENCH_REVISED)
-    environment = os.environ | {"WAVEDECK_HOME": str(tmp_path)}
-    program = [sys.executable, "-m", "tui", "suites"]
-    subprocess.run([*program, "add", "tritonbench-revised", suite.clone.folder], env=environment, check=True)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    listed = subprocess.run(
-        [*program, "list", "tritonbench-revised", "--json"], env=environment, check=True, capture_output=True
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert len(json.loads(listed.stdout)) == 184
-    assert after.ru_utime - before.ru_utime < 0.75, "half a second on an idle machine"
