@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.processes.gpus.quarantine import DeviceEvent
+from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, Quarantined
 from harness.stages.sheet import OnEvent
 from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError
@@ -21,12 +21,11 @@ from .messages import (
     CALLS,
     OPENED,
     Finished,
-    JudgeFailed,
     JudgeOpened,
+    Report,
     ReportBatch,
     Request,
     StageReported,
-    Waits,
 )
 from .node_judge import UNNAMED
 from .parcels import Parcel
@@ -225,13 +224,13 @@ class Member:
                 for report in batch.reports:
                     self._deliver(report)
 
-    def _deliver(self, report: StageReported | Finished | Waits | JudgeFailed) -> None:
+    def _deliver(self, report: Report) -> None:
         """Pass a report of the judge on to the call that waits for it. A report for a call that has ended is dropped."""
-        if isinstance(report, Waits):
-            self._on_device(report.event)
-        elif isinstance(report, JudgeFailed):
+        if isinstance(report, LeaseAwaited):
+            self._on_device(report)
+        elif isinstance(report, Quarantined):
             self.has_failed = True
-            self.lose(report.event.why)
+            self.lose(report.why)
         elif report.call in self.inherited:
             self.inherited[report.call].append(report)
         elif (pending := self._calls.get(report.call)) is not None and not pending.finished.done():

@@ -95,19 +95,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The device failed before it could judge, so another device has to."""
 
 
-class Waits(msgspec.Struct, frozen=True, tag=True):
-    """A candidate waits for another session's lease."""
-
-    event: LeaseAwaited
-
-
-class JudgeFailed(msgspec.Struct, frozen=True, tag="JudgeFailed"):
-    """The device failed its probe."""
-
-    event: Quarantined
-
-
-Report = StageReported | Finished | Waits | JudgeFailed
+Report = StageReported | Finished | LeaseAwaited | Quarantined
 
 
 class ReportBatch(msgspec.Struct, frozen=True):

@@ -52,20 +52,12 @@ class ClusterNodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Why the node cannot judge; empty if it can."""
 
 
-class OwnFacts(msgspec.Struct, frozen=True):
-    """Facts that a node returns about itself."""
-
-    devices: tuple[Device, ...]
-    cores: int
-    versions: dict[str, str]
-    problem: str = ""
+NODE = msgspec.msgpack.Decoder(Node)
+FACTS = msgspec.msgpack.Decoder(ClusterNodeFacts)
 
 
-OWN_FACTS = msgspec.msgpack.Decoder(OwnFacts)
-
-
-def describe_this_node() -> OwnFacts:
-    """Return the facts of the machine that this process runs on. Imports neither torch nor triton."""
+def describe_this_node(node: Node) -> ClusterNodeFacts:
+    """Return the facts of the machine that this process runs on, which Ray shows as `node`. Imports neither torch nor triton."""
     packages = ("torch", "triton")
     versions = {name: number for name in packages if (number := installed_version(name))}
     missing = [name for name in packages if name not in versions]
@@ -74,10 +66,12 @@ def describe_this_node() -> OwnFacts:
     try:
         gpus = [device for device in select_devices((ALL,)) if device != CPU]
     except HarnessError as error:
-        return OwnFacts((CPU,), own_cores(), versions, problem or str(error))
+        gpus, problem = [], problem or str(error)
     if gpus and (driver := ask_once(gpus[0].address, gpus[0].kind).provenance.driver):
         versions["driver"] = driver
-    return OwnFacts((CPU, *gpus), own_cores(), versions, problem)
+    return ClusterNodeFacts(
+        node=node, devices=(CPU, *gpus), cores=own_cores(), versions=versions, problem=problem
+    )
 
 
 @functools.cache

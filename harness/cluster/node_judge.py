@@ -18,7 +18,7 @@ import psutil
 
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, Quarantined
-from harness.processes.pool import DevicePool, NodeShare
+from harness.processes.pool import DevicePool
 from harness.processes.starting.judge_python import find_python
 from harness.stages.cascade import evaluate
 from harness.stages.survey import Survey
@@ -34,14 +34,12 @@ from .messages import (
     CompileSources,
     Finished,
     JudgeCandidate,
-    JudgeFailed,
     JudgeOpened,
     Report,
     ReportBatch,
     Request,
     SentTask,
     StageReported,
-    Waits,
 )
 from .node_facts import judge_digest
 from .parcels import Parcel, keep_parcel, kept_folder, node_cache
@@ -99,13 +97,9 @@ class NodeJudge:
             if call.startswith(UNNAMED):
                 self._forget(call)
         self._reports = {
-            number: report for number, report in self._reports.items() if not isinstance(report, Waits)
+            number: report for number, report in self._reports.items() if not isinstance(report, LeaseAwaited)
         }
         return ENCODER.encode(tuple(self._calls))
-
-    async def holds(self, digest: str) -> bool:
-        """True if the node has the parcel."""
-        return kept_folder(digest).is_dir()
 
     async def put(self, digest: str, packed: bytes) -> None:
         """Keep a parcel on the node."""
@@ -157,7 +151,8 @@ class NodeJudge:
             session=setup.session,
             on_device=self._on_device,
             python=python,
-            share=NodeShare(setup.node, setup.cores),
+            node=setup.node,
+            cores=setup.cores,
         )
         await pool.__aenter__()
         self._pool = pool
@@ -179,10 +174,8 @@ class NodeJudge:
         self._news.set()
 
     def _on_device(self, event: DeviceEvent) -> None:
-        if isinstance(event, LeaseAwaited):
-            self._report(Waits(event))
-        elif isinstance(event, Quarantined):
-            self._report(JudgeFailed(event))
+        if isinstance(event, LeaseAwaited | Quarantined):
+            self._report(event)
 
     def _forget(self, call: str) -> None:
         """Cancel a call, if it runs, and drop its reports that the engine has not fetched."""

@@ -20,7 +20,7 @@ from harness.wire.errors import HarnessError
 
 from .member import Gone, RemoteJudge, Unreachable
 from .messages import Setup
-from .node_facts import OWN_FACTS, ClusterNodeFacts, Node, OwnFacts, describe_this_node, name_nodes
+from .node_facts import FACTS, NODE, ClusterNodeFacts, Node, describe_this_node, name_nodes
 from .node_judge import NodeJudge
 
 VARIABLE = "RAY_ADDRESS"
@@ -223,7 +223,7 @@ async def _describe(node: Node) -> ClusterNodeFacts:
     )
     try:
         async with asyncio.timeout(PROBE_S):
-            own = OWN_FACTS.decode(await task.remote())
+            return FACTS.decode(await task.remote(ENCODER.encode(node)))
     except TimeoutError:
         return ClusterNodeFacts(node=node, problem=f"it did not answer within {PROBE_S:g} s")
     except ray.exceptions.RayError as error:
@@ -231,14 +231,10 @@ async def _describe(node: Node) -> ClusterNodeFacts:
         if "No module named" in str(error):
             problem = "Wavedeck is not installed in the Python that Ray uses there"
         return ClusterNodeFacts(node=node, problem=problem)
-    return ClusterNodeFacts(
-        node=node, devices=own.devices, cores=own.cores, versions=own.versions, problem=own.problem
-    )
 
 
-def _encoded_facts() -> bytes:
-    facts: OwnFacts = describe_this_node()
-    return ENCODER.encode(facts)
+def _encoded_facts(node: bytes) -> bytes:
+    return ENCODER.encode(describe_this_node(NODE.decode(node)))
 
 
 def _reason(error: BaseException) -> str:

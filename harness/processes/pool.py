@@ -59,15 +59,6 @@ TrustedGraphs = Callable[[Provenance], int | None]
 """Returns the size of the largest graph that worked on GPUs of this product and driver, 0 if none did, `None` if unknown."""
 
 
-class NodeShare(msgspec.Struct, frozen=True):
-    """The part of a cluster's node that one pool uses, beside other pools of the same session."""
-
-    node: str
-    """Name of the node. The pool's devices are then `NODE/0` or `NODE/cpu`."""
-    cores: int
-    """Cores that the pool may count on."""
-
-
 class DevicePool:
     """The devices that candidates are judged on. Use it as `async with DevicePool() as pool`.
 
@@ -75,7 +66,8 @@ class DevicePool:
     device `cpu` has one slot per core and a GPU has as many as `slots_of` allows for the largest case of `tasks`, or for
     `case_bytes`. A pool with `timed` False keeps no timers ready. Other users who wait for a GPU read the name `session`.
     `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
-    With `share` the pool is one of several of a cluster: a GPU that fails leaves it at once, because other nodes judge on.
+    With `node` the pool is one of several of a session on a cluster: its devices are `NODE/0` or `NODE/cpu`, and a GPU that fails
+    leaves it at once, because other nodes judge on. `cores`: those that the pool may count on, by default all of this process.
     `trusted_graphs` says which graphs work on a GPU.
     A `nursery` that was opened before saves its start; the pool closes it. Without one, `python` runs the judge's processes.
 
@@ -96,25 +88,22 @@ class DevicePool:
         probe: HealthProbe | None = None,
         nursery: Nursery | None = None,
         python: JudgePython = OUR_PYTHON,
-        share: NodeShare | None = None,
+        node: str = "",
+        cores: int | None = None,
         trusted_graphs: TrustedGraphs | None = None,
     ) -> None:
-        """Prepare the pool; nothing starts before `async with`. Raises `UnknownDevice` for a device that is not here.
-
-        Without a number of `slots`, each device gets as many as cores and memory allow for `tasks`, or for cases of
-        `case_bytes`. `share`: the part of a cluster's node that this pool may use.
-        """
+        """Prepare the pool; nothing starts before `async with`. Raises `UnknownDevice` for a device that is not here."""
         self.devices: tuple[Device, ...] = choose_devices(devices)
-        if share is not None:
+        if node:
             self.devices = tuple(
-                msgspec.structs.replace(device, name=f"{share.node}/{device.name}") for device in self.devices
+                msgspec.structs.replace(device, name=f"{node}/{device.name}") for device in self.devices
             )
         if slots is not None and slots < 1:
             raise ValueError("slots must be at least 1")
         self._timed = timed
         self._trusted_graphs = trusted_graphs
         self._graph_nodes: dict[str, int | None] = {}
-        cores = own_cores() if share is None else share.cores
+        cores = own_cores() if cores is None else cores
         self._places = _places(self.devices, slots, tasks, case_bytes, cores=cores, timed=timed)
         self.slots = len(self._places)
         self._limits = limits
@@ -149,7 +138,7 @@ class DevicePool:
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
-        patience_s = None if share is None else 0.0
+        patience_s = 0.0 if node else None
         self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._report, patience_s)
 
     async def __aenter__(self) -> DevicePool:

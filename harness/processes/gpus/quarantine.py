@@ -30,14 +30,14 @@ PATIENCE_S = 900.0
 """Longest pause while no GPU passes: resetting the devices of a node takes minutes."""
 
 
-class LeaseAwaited(msgspec.Struct, frozen=True):
+class LeaseAwaited(msgspec.Struct, frozen=True, tag=True):
     """A candidate waits for the lease of a GPU."""
 
     device: str
     holders: tuple[Holder, ...]
 
 
-class Quarantined(msgspec.Struct, frozen=True):
+class Quarantined(msgspec.Struct, frozen=True, tag=True):
     """A GPU failed its probe and left the pool."""
 
     device: str
