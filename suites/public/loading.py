@@ -11,7 +11,7 @@ import msgspec
 
 from suites.public.clone import Clone
 from suites.public.instructions import InstructionChoice
-from suites.public.task import SuiteKind
+from suites.public.task import Part, PublicTask, SuiteKind
 
 Row = TypeVar("Row")
 
@@ -32,6 +32,33 @@ class Loading:
         self.notes.append(f"{self.clone.name}: {text}")
 
 
+class DescribedRow(msgspec.Struct):
+    """The keys of a task that the lists of TritonBench-T and KernelBench-X share."""
+
+    file: str
+    func_inputs: str = ""
+    description: str = ""
+    math: str = ""
+    other: str = ""
+    difficulty: int | None = None
+
+    def instruction(self, choice: InstructionChoice = InstructionChoice.COMPLEX) -> str:
+        """Return the description as headed paragraphs, as TritonBench-T writes them; empty paragraphs are left out."""
+        texts = {"Functional description": self.description, "Wrapper entry information": self.func_inputs}
+        if choice is InstructionChoice.COMPLEX:
+            texts |= {"Math": self.math, "Other": self.other}
+        return "\n".join(f"{heading}: {text.strip()}" for heading, text in texts.items() if text.strip())
+
+
+def with_performance(task: PublicTask, folder: str) -> PublicTask:
+    """Return the task with the source of its inputs for timing, from this folder of its clone; without, if there is none."""
+    path = task.folder / folder / f"{Path(task.file).stem}_perf.py"
+    try:
+        return msgspec.structs.replace(task, performance=Part(path, path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError):
+        return task
+
+
 def read_rows(loading: Loading, path: Path, row: type[Row]) -> list[Row]:
     """Return the objects of a JSON array. If it cannot be read, return none and add a note."""
     try:
@@ -48,8 +75,3 @@ def first_sentence(text: str, most: int = 90) -> str:
     line = " ".join(text.split())
     sentence = line.partition(". ")[0].removesuffix(".")
     return sentence if len(sentence) <= most else sentence[: most - 1].rstrip() + "…"
-
-
-def described(texts: Mapping[str, str]) -> str:
-    """Return an instruction of headed paragraphs, as TritonBench-T writes them; empty paragraphs are left out."""
-    return "\n".join(f"{heading}: {text.strip()}" for heading, text in texts.items() if text.strip())

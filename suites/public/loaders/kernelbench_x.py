@@ -11,8 +11,8 @@ from suites.public.clone import MARKERS, Clone
 from suites.public.instructions import reference_instruction
 from suites.public.known import KERNELBENCH_X
 from suites.public.loaders.separated import separated_task
-from suites.public.loading import Loading, described, first_sentence, read_rows
-from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
+from suites.public.loading import DescribedRow, Loading, first_sentence, read_rows, with_performance
+from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.task import QuantizationTolerance
 
 
@@ -22,17 +22,9 @@ class _Thresholds(msgspec.Struct):
     rmse: float
 
 
-class _Row(msgspec.Struct):
-    """The keys of a task in the suite's list that a loader needs."""
-
-    file: str
-    func_inputs: str = ""
-    description: str = ""
-    math: str = ""
-    other: str = ""
-    difficulty: int | None = None
+class _Row(DescribedRow):
     precision_thresholds: _Thresholds | None = None
-    quantization_spec: dict[str, str] = {}
+    quantization_spec: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def load_kernelbench_x(loading: Loading) -> Iterable[PublicTask]:
@@ -56,21 +48,14 @@ def _task(clone: Clone, path: Path, file: str, row: _Row | None) -> PublicTask:
         tolerances=KERNELBENCH_X,
         search_paths=(clone.folder / "utils",),
     )
-    task = msgspec.structs.replace(
-        task, category=file.partition("/")[0], performance=_performance(clone, path.stem)
-    )
+    task = with_performance(task, "metrics/golden_metrics")
+    task = msgspec.structs.replace(task, category=file.partition("/")[0])
     if row is None:
         return msgspec.structs.replace(task, instruction=reference_instruction(task))
-    parts = {
-        "Functional description": row.description,
-        "Wrapper entry information": row.func_inputs,
-        "Math": row.math,
-        "Other": row.other,
-    }
     return msgspec.structs.replace(
         task,
         title=first_sentence(row.description),
-        instruction=described(parts),
+        instruction=row.instruction(),
         difficulty=row.difficulty,
         quantization=_quantization(row.precision_thresholds),
         widths=_widths(row.quantization_spec),
@@ -88,11 +73,3 @@ def _quantization(thresholds: _Thresholds | None) -> QuantizationTolerance | Non
 def _widths(spec: dict[str, str]) -> dict[str, int]:
     bits = {kind: spec.get(kind, "").removeprefix("int") for kind in ("weight", "activation")}
     return {kind: int(text) for kind, text in bits.items() if text.isdecimal()}
-
-
-def _performance(clone: Clone, stem: str) -> Part | None:
-    path = clone.folder / "metrics/golden_metrics" / f"{stem}_perf.py"
-    try:
-        return Part(path, path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None

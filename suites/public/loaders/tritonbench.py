@@ -13,8 +13,8 @@ from suites.public.config import read_config
 from suites.public.instructions import InstructionChoice, reference_instruction
 from suites.public.known import HUNDREDTH, LOOSE
 from suites.public.loaders.separated import separated_task
-from suites.public.loading import Loading, described, first_sentence, read_rows
-from suites.public.task import Part, PublicTask, ReferenceKind, SuiteKind, TestForm
+from suites.public.loading import DescribedRow, Loading, first_sentence, read_rows, with_performance
+from suites.public.task import PublicTask, ReferenceKind, SuiteKind, TestForm
 
 _PERFORMANCE = {
     SuiteKind.TRITONBENCH_G: "performance_metrics/perf_G/golden_metrics",
@@ -31,15 +31,6 @@ class _RowG(msgspec.Struct):
     simp_instru: str = ""
     comp_instru: str = ""
     difficulty: str = ""
-
-
-class _RowT(msgspec.Struct):
-    file: str
-    func_inputs: str = ""
-    description: str = ""
-    math: str = ""
-    other: str = ""
-    difficulty: int | None = None
 
 
 def load_tritonbench_g(loading: Loading) -> Iterable[PublicTask]:
@@ -66,7 +57,7 @@ def load_tritonbench_t(loading: Loading) -> Iterable[PublicTask]:
     """Yield the tasks of TritonBench-T. Its file of descriptions is a JSON array, whatever its name says."""
     clone = loading.clone
     descriptions = clone.folder / "data/TritonBench_T_v1.jsonl"
-    rows = {row.file: row for row in read_rows(loading, descriptions, _RowT)}
+    rows = {row.file: row for row in read_rows(loading, descriptions, DescribedRow)}
     for file in list(rows) or _files(clone):
         task = separated_task(
             clone,
@@ -82,7 +73,7 @@ def load_tritonbench_t(loading: Loading) -> Iterable[PublicTask]:
                 task,
                 title=first_sentence(row.description),
                 difficulty=row.difficulty,
-                instruction=_described(row, loading.instruction),
+                instruction=row.instruction(loading.instruction),
             )
         yield _finished(task)
 
@@ -118,25 +109,10 @@ def _task_g(loading: Loading, file: str, row: _RowG | None) -> PublicTask:
     return _finished(task)
 
 
-def _described(row: _RowT, instruction: InstructionChoice) -> str:
-    parts = {"Functional description": row.description, "Wrapper entry information": row.func_inputs}
-    if instruction is InstructionChoice.COMPLEX:
-        parts |= {"Math": row.math, "Other": row.other}
-    return described(parts)
-
-
 def _finished(task: PublicTask) -> PublicTask:
     """Return the task with the source of its inputs for timing, and with an instruction."""
-    path = task.folder / _PERFORMANCE[task.kind] / f"{Path(task.file).stem}_perf.py"
-    try:
-        performance = Part(path, path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        performance = None
-    return msgspec.structs.replace(
-        task,
-        performance=performance,
-        instruction=task.instruction or reference_instruction(task),
-    )
+    task = with_performance(task, _PERFORMANCE[task.kind])
+    return msgspec.structs.replace(task, instruction=task.instruction or reference_instruction(task))
 
 
 def load_rocm(loading: Loading) -> Iterable[PublicTask]:
