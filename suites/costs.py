@@ -30,8 +30,6 @@ def task_cost(task: Task, sizes: dict[str, int], dtype: str) -> Cost:
         value = getattr(cost, key)
         if type(value) is not int or value < 0:
             raise BadTask(file, key, f"is {value!r}; it must be a whole number, 0 or more")
-    if task.script is not None and cost.estimated_bytes is None:  # recorded before such estimates existed
-        cost = cost._replace(estimated_bytes=0)
     if cost.dot_dtype is not None and cost.dot_dtype not in TASK_DTYPES:
         raise BadTask(file, "dot_dtype", f"{cost.dot_dtype!r} is no dtype")
     return cost

@@ -9,8 +9,6 @@ MIB = 1024 * KIB
 GIB = 1024 * MIB
 
 FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-_NAMES = ("name", "target", "names", "partition", "sources")
-"""Fields that are not published numbers."""
 
 
 class PartitionMode(msgspec.Struct, frozen=True):
@@ -72,22 +70,13 @@ class Product(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     sources: dict[str, str]
     """Source of each number, by field."""
 
-    def matrix_peak(self, dtype: str) -> float | None:
-        """Return the peak FLOP/s of matrix products of this dtype; see `matrix_peak`."""
-        return matrix_peak(self.matrix_flops, dtype)
-
-    def vector_peak(self, dtype: str) -> float | None:
-        """Return the peak FLOP/s of all other arithmetic; see `vector_peak`."""
-        return vector_peak(self.vector_flops, dtype)
-
-
-def numbers() -> tuple[str, ...]:
-    """Return the fields that are published numbers; each needs a source if it is set."""
-    return tuple(field for field in Product.__struct_fields__ if field not in _NAMES)
+    def peak(self, dtype: str, *, matrix: bool) -> float | None:
+        """Return the peak FLOP/s of matrix products, or of all other arithmetic, of this torch dtype; `None` if there is none."""
+        return matrix_peak(self.matrix_flops, dtype) if matrix else vector_peak(self.vector_flops, dtype)
 
 
 def matrix_peak(peaks: dict[str, float], dtype: str) -> float | None:
-    """Return the peak of matrix products by torch dtype, float32 by TF32 if that is faster; `None` if there is none."""
+    """Return the peak FLOP/s of matrix products by torch dtype, float32 by TF32 if that is faster; `None` if there is none."""
     if dtype in FLOAT8:
         return peaks.get("float8")
     if dtype == "float32":
@@ -96,5 +85,5 @@ def matrix_peak(peaks: dict[str, float], dtype: str) -> float | None:
 
 
 def vector_peak(peaks: dict[str, float], dtype: str) -> float | None:
-    """Return the peak of all other arithmetic: float64 has its own, narrower types run at float32's."""
+    """Return the peak FLOP/s of all other arithmetic: float64 has its own, narrower types run at float32's."""
     return peaks.get("float64" if dtype == "float64" else "float32")

@@ -99,7 +99,7 @@ def roofline(task: Task, case: Case, product: Product) -> Roofline:
     """
     cost = task_cost(task, case.gpu, case.dtype)
     dtype = on_target(cost.dot_dtype or case.dtype, product.target)
-    peak = product.matrix_peak(dtype) if cost.dot_dtype is not None else product.vector_peak(dtype)
+    peak = product.peak(dtype, matrix=cost.dot_dtype is not None)
     return Roofline(
         bytes=cost.moved_bytes,
         flops=cost.flops,

@@ -48,7 +48,7 @@ def efficiency(
     elif seconds < least_seconds(product, bytes_moved):
         bytes_moved = 0  # the time refutes the estimate
     bytes_per_s, flops_per_s = bytes_moved / seconds, flops / seconds
-    peak = product.matrix_peak(dtype) if matrix else product.vector_peak(dtype)
+    peak = product.peak(dtype, matrix=matrix)
     achievable = product.achievable_flops.get("float8" if dtype in FLOAT8 else dtype) if matrix else None
     return Efficiency(
         product=product.name,
@@ -141,7 +141,7 @@ def most_flops(product: Product, dtype: str) -> float | None:
     Taken at the boost clock, even if the sheet gives the peak of the matrix units at a lower clock. It is a limit for
     suspicion, not a peak for comparisons.
     """
-    matrix, vector = product.matrix_peak(dtype), product.vector_peak(dtype)
+    matrix, vector = product.peak(dtype, matrix=True), product.peak(dtype, matrix=False)
     limits = []
     if matrix is not None:
         limits.append(matrix * product.boost_mhz / (product.matrix_mhz or product.boost_mhz))

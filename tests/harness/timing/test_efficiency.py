@@ -159,7 +159,7 @@ def test_shares_follow_from_work_over_time_and_peaks(
 ) -> None:
     result = efficiency(product, dtype, size, flops, ms, matrix=matrix)
     assert result.io_utilisation == pytest.approx(size / (ms / 1e3) / product.memory_bytes_per_s)
-    peak = product.matrix_peak(dtype) if matrix else product.vector_peak(dtype)
+    peak = product.peak(dtype, matrix=matrix)
     assert result.mfu == (pytest.approx(flops / (ms / 1e3) / peak) if flops and peak else None)
     assert result.best == max(share for share in (result.io_utilisation, result.mfu) if share is not None)
     twice = efficiency(product, dtype, 2 * size, 2 * flops, 2 * ms, matrix=matrix)
