@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -54,6 +55,19 @@ class Child:
                 return await asyncio.shield(self.ended)
         except TimeoutError:
             raise WorkerDied("a worker and its processes could not be ended") from None
+
+
+class SpawnOptions(TypedDict, total=False):
+    """How a worker is started."""
+
+    cpu_limit_s: int
+    sandboxed: bool
+    device: Device | None
+    """Matters only if it is a GPU, as `sharers` does."""
+    sharers: int
+    """Judges that share the GPU's memory."""
+    package: PackageView | None
+    """What the worker may import and read besides installed packages."""
 
 
 class ForkServer:
@@ -124,29 +138,9 @@ class ForkServer:
         if self._alone:
             await self._nursery.close()
 
-    async def spawn(
-        self,
-        role: str,
-        *,
-        cpu_limit_s: int = 0,
-        sandboxed: bool = False,
-        device: Device | None = None,
-        sharers: int = 1,
-        package: PackageView | None = None,
-    ) -> tuple[Child, AsyncChannel]:
-        """Start a worker; return it with our end of its channel. `device` and `sharers` matter only for a GPU.
-
-        `package`: what the worker may import and read besides installed packages.
-        """
-        child, theirs, ours = await self.spawn_for_another(
-            role,
-            cpu_limit_s=cpu_limit_s,
-            sandboxed=sandboxed,
-            device=device,
-            sharers=sharers,
-            package=package,
-        )
-        del theirs
+    async def spawn(self, role: str, **options: Unpack[SpawnOptions]) -> tuple[Child, AsyncChannel]:
+        """Start a worker; return it with our end of its channel."""
+        child, _, ours = await self.spawn_for_another(role, **options)
         return child, AsyncChannel(ours)
 
     async def spawn_for_another(
@@ -159,7 +153,7 @@ class ForkServer:
         sharers: int = 1,
         package: PackageView | None = None,
     ) -> tuple[Child, int, socket.socket]:
-        """Start a worker; return it with its pid and the socket for the process that will talk to it."""
+        """Start a worker; return it with its pid and the socket for the process that will talk to it. See `SpawnOptions`."""
         scratch = Path(tempfile.mkdtemp(prefix="wavedeck-guest-")) if sandboxed else None
         if scratch is not None and device is not None and device.kind != "cpu" and self._furnish is not None:
             try:
