@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
-
-import msgspec
 
 from harness.wire.device import Device
+from harness.wire.results.latency import DeviceReading
 
 from . import drivers
 from .drivers import amd_address, amd_gpus, pci_folder, read_number
@@ -20,23 +18,14 @@ _KFD_PROCESSES = Path("/sys/class/kfd/kfd/proc")
 _MIB = 1 << 20
 
 
-class GpuLoad(msgspec.Struct, frozen=True):
-    """The use of one GPU; `None` for a value that cannot be read, never 0."""
+LoadProbe = Callable[[Sequence[Device]], Mapping[str, DeviceReading]]
+"""Returns busy share, used memory and processes by device name; a device without any report may be missing. Never raises.
 
-    busy_percent: float | None = None
-    memory_used_bytes: int | None = None
-    processes: int | None = None
-    """Processes that compute on it, as far as this process's PID namespace shows them."""
+Processes are those that compute on it, as far as this process's PID namespace shows them.
+"""
 
 
-class LoadProbe(Protocol):
-    """Reads the loads of GPUs."""
-
-    def __call__(self, devices: Sequence[Device]) -> Mapping[str, GpuLoad]:
-        """Return loads by device name; a device without any report may be missing. Never raises."""
-
-
-def read_loads(devices: Sequence[Device]) -> dict[str, GpuLoad]:
+def read_loads(devices: Sequence[Device]) -> dict[str, DeviceReading]:
     """The `LoadProbe` of the drivers. Takes about 0.1 s with NVIDIA GPUs."""
     loads = {device.name: _amd_load(device) for device in devices if device.kind == "hip"}
     nvidia = [device for device in devices if device.kind == "cuda"]
@@ -51,14 +40,14 @@ def read_loads(devices: Sequence[Device]) -> dict[str, GpuLoad]:
     return loads
 
 
-def parse_nvidia(gpus: str | None, processes: str | None) -> dict[str, GpuLoad]:
+def parse_nvidia(gpus: str | None, processes: str | None) -> dict[str, DeviceReading]:
     """Return loads by PCI address from `nvidia-smi`'s tables without header and units; `None` for a missing table."""
     process_counts = Counter(_short_address(cells[0]) for cells in _rows(processes or "", 2))
     return {
-        _short_address(address): GpuLoad(
+        _short_address(address): DeviceReading(
             busy_percent=_parse_number(busy),
             memory_used_bytes=None if (used := _parse_number(memory)) is None else int(used) * _MIB,
-            processes=None if processes is None else process_counts[_short_address(address)],
+            other_processes=None if processes is None else process_counts[_short_address(address)],
         )
         for address, busy, memory in _rows(gpus or "", 3)
     }
@@ -101,12 +90,12 @@ def _parse_number(cell: str) -> float | None:
         return None
 
 
-def _amd_load(device: Device) -> GpuLoad:
+def _amd_load(device: Device) -> DeviceReading:
     folder = pci_folder(device.address)
-    return GpuLoad(
+    return DeviceReading(
         busy_percent=read_number(folder / "gpu_busy_percent"),
         memory_used_bytes=read_number(folder / "mem_info_vram_used"),
-        processes=_amd_processes(device.address),
+        other_processes=_amd_processes(device.address),
     )
 
 

@@ -12,10 +12,11 @@ from harness.hardware.targets import DEFAULT_TARGET, target
 from harness.wire.device import Device, Target
 from harness.wire.errors import NoIdleDevice, UnknownDevice
 from harness.wire.limits import memory_words
+from harness.wire.results.latency import DeviceReading
 
 from .discovery import CPU, choose_devices, discover_devices, reachable_addresses
 from .leases import holders
-from .loads import GpuLoad, LoadProbe, read_loads
+from .loads import LoadProbe, read_loads
 
 IDLE, ALL = "idle", "all"
 SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
@@ -104,7 +105,7 @@ def standings(
     """Return each GPU that answers and that this process may use, and whether others use it."""
     gpus = _granted(environ)
     loads = probe(gpus)
-    return tuple(_standing(gpu, loads.get(gpu.name, GpuLoad())) for gpu in gpus)
+    return tuple(_standing(gpu, loads.get(gpu.name, DeviceReading())) for gpu in gpus)
 
 
 def not_granted(environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
@@ -113,11 +114,13 @@ def not_granted(environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
     return tuple(gpu for gpu in _answering() if gpu not in granted)
 
 
-def _standing(gpu: Device, load: GpuLoad) -> UsableGpu:
+def _standing(gpu: Device, load: DeviceReading) -> UsableGpu:
     """Return why a GPU is in use, if it is, and which of the reasons could not be looked up."""
     reasons = [str(holder) for holder in holders(gpu)]
-    if load.processes:
-        reasons.append(f"{load.processes} other process{'es' if load.processes > 1 else ''} on it")
+    if load.other_processes:
+        reasons.append(
+            f"{load.other_processes} other process{'es' if load.other_processes > 1 else ''} on it"
+        )
     if load.busy_percent is not None and load.busy_percent >= BUSY_PERCENT:
         reasons.append(f"{load.busy_percent:.0f} % busy")
     if load.memory_used_bytes is not None and load.memory_used_bytes >= USED_BYTES:
@@ -127,7 +130,7 @@ def _standing(gpu: Device, load: GpuLoad) -> UsableGpu:
         for word, value in (
             ("load", load.busy_percent),
             ("memory", load.memory_used_bytes),
-            ("other processes", load.processes),
+            ("other processes", load.other_processes),
         )
         if value is None
     ]

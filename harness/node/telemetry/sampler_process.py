@@ -30,7 +30,6 @@ from .samples import (
     EndSampling,
     Reply,
     Request,
-    SamplingEnded,
     StateReport,
     Watched,
 )
@@ -95,7 +94,7 @@ class Sampling:
             case EndSampling():
                 self.sample()
                 self.open = False
-                return SamplingEnded(self._watched())
+                return self._watched()
 
     def sample(self) -> None:
         """Take one more reading of an open window."""

@@ -21,8 +21,8 @@ class DevicePoint(msgspec.Struct, frozen=True, array_like=True):
     """The device had no work, so its clock says nothing about a kernel."""
 
 
-class Watched(msgspec.Struct, frozen=True):
-    """A window and its samples."""
+class Watched(msgspec.Struct, frozen=True, tag="watched"):
+    """A window and its samples, the reply to `EndSampling`."""
 
     window: Window
     points: tuple[DevicePoint, ...] = ()
@@ -60,13 +60,7 @@ class Begun(msgspec.Struct, frozen=True, tag="begun"):
     """The reply to `BeginSampling`; the first sample is taken."""
 
 
-class SamplingEnded(msgspec.Struct, frozen=True, tag="ended"):
-    """The reply to `EndSampling`."""
-
-    watched: Watched
-
-
 Request = AskState | BeginSampling | EndSampling
-Reply = StateReport | Begun | SamplingEnded
+Reply = StateReport | Begun | Watched
 REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 REPLIES: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)

@@ -25,7 +25,6 @@ from .samples import (
     EndSampling,
     Reply,
     Request,
-    SamplingEnded,
     StateReport,
     Watched,
 )
@@ -116,9 +115,9 @@ class Telemetry:
             begun, self._begun = self._begun, False
             starts = self._starts
             reply = await self._ask(EndSampling()) if begun else None
-        if isinstance(reply, SamplingEnded) and self._starts == starts:
-            self.source = reply.watched.window.source
-            return reply.watched
+        if isinstance(reply, Watched) and self._starts == starts:
+            self.source = reply.window.source
+            return reply
         note = self.note or "the telemetry process was lost during the window"
         return Watched(Window(source="", seconds=0.0), note=note)
 

@@ -150,17 +150,6 @@ async def test_shared_request_that_waited_long_ends_the_batch(monkeypatch: pytes
     (await later.lease()).release()
 
 
-async def test_exclusive_lease_that_is_shared_admits_all_but_timings() -> None:
-    timing = await take(GPU, exclusive=True)
-    timing.share()
-    assert [holder.exclusive for holder in holders(GPU)] == [False]
-    async with asyncio.timeout(30), lease(GPU):
-        assert len(holders(GPU)) == 2
-    later = await wait_for_lease(exclusive=True)
-    timing.release()
-    (await later.lease()).release()
-
-
 async def test_partitions_of_a_package_share_a_lease() -> None:
     async with lease(GPU, exclusive=True):
         async with lease(OTHER, exclusive=True):

@@ -14,14 +14,15 @@ from harness.node import drivers, loads
 from harness.node.discovery import CPU
 from harness.node.drivers import DriverGpu
 from harness.node.leases import lease
-from harness.node.loads import GpuLoad, parse_nvidia, read_loads
+from harness.node.loads import parse_nvidia, read_loads
 from harness.node.selection import not_granted, select_devices, standings, targets_for, wait_for_devices
+from harness.wire.results.latency import DeviceReading
 from tests.support.judge.fake_nodes import DriversAnswer, drivers_answer, own_leases
 
 __all__ = ["drivers_answer", "own_leases"]
 
 GIB = 1 << 30
-QUIET = GpuLoad(busy_percent=0.0, memory_used_bytes=0, processes=0)
+QUIET = DeviceReading(busy_percent=0.0, memory_used_bytes=0, other_processes=0)
 
 
 def h200(number: int) -> DriverGpu:
@@ -43,10 +44,10 @@ def node(drivers_answer: DriversAnswer, own_leases: Path, monkeypatch: pytest.Mo
     drivers_answer(*map(h200, range(4)))
 
 
-def load_probe(**busy: GpuLoad) -> loads.LoadProbe:
+def load_probe(**busy: DeviceReading) -> loads.LoadProbe:
     """A probe that reports idle GPUs, except those named as `gpu0=...`."""
 
-    def probe(devices: Sequence[Device]) -> Mapping[str, GpuLoad]:
+    def probe(devices: Sequence[Device]) -> Mapping[str, DeviceReading]:
         return {device.name: busy.get(f"gpu{device.name}", QUIET) for device in devices}
 
     return probe
@@ -59,19 +60,19 @@ def names(selection: str, probe: loads.LoadProbe | None = None, **environ: str) 
 
 async def test_idle_skips_gpus_that_others_use() -> None:
     busy = load_probe(
-        gpu0=GpuLoad(busy_percent=97.0, memory_used_bytes=0, processes=0),
-        gpu1=GpuLoad(busy_percent=0.0, memory_used_bytes=80 * GIB, processes=None),
+        gpu0=DeviceReading(busy_percent=97.0, memory_used_bytes=0, other_processes=0),
+        gpu1=DeviceReading(busy_percent=0.0, memory_used_bytes=80 * GIB, other_processes=None),
     )
     assert names("idle", busy) == ["2", "3"]
     async with lease(select_devices(["2"], environ={})[0]):
         assert names("idle", busy) == ["3"]
         (leased,) = [gpu for gpu in standings(probe=busy, environ={}) if gpu.device.name == "2"]
         assert "runs on it since" in leased.busy
-    assert names("idle", load_probe(gpu0=GpuLoad(processes=2))) == ["1", "2", "3"]
+    assert names("idle", load_probe(gpu0=DeviceReading(other_processes=2))) == ["1", "2", "3"]
 
 
 def test_no_idle_gpu_is_an_error_with_reasons_and_alternatives() -> None:
-    full = load_probe(**{f"gpu{number}": GpuLoad(busy_percent=50.0) for number in range(4)})
+    full = load_probe(**{f"gpu{number}": DeviceReading(busy_percent=50.0) for number in range(4)})
     with pytest.raises(UnknownDevice, match=r"GPU 0: 50 % busy.*--devices all.*--devices cpu"):
         names("idle", full)
     assert names("all", full) == ["0", "1", "2", "3"]
@@ -79,7 +80,7 @@ def test_no_idle_gpu_is_an_error_with_reasons_and_alternatives() -> None:
 
 
 async def test_lone_evaluation_waits_for_an_idle_gpu_and_hears_for_whom() -> None:
-    full = load_probe(**{f"gpu{number}": GpuLoad(busy_percent=50.0) for number in (0, 1, 2)})
+    full = load_probe(**{f"gpu{number}": DeviceReading(busy_percent=50.0) for number in (0, 1, 2)})
     heard: list[str] = []
     waits = asyncio.Event()
 
@@ -105,7 +106,7 @@ def test_machine_without_gpu_selects_cpu(
 
 
 def test_unknown_load_counts_as_idle_and_is_named() -> None:
-    def silent(devices: Sequence[Device]) -> Mapping[str, GpuLoad]:
+    def silent(devices: Sequence[Device]) -> Mapping[str, DeviceReading]:
         return {}
 
     assert names("idle", silent) == ["0", "1", "2", "3"]
@@ -156,9 +157,9 @@ def test_selection_that_gives_nothing_is_an_error(selection: str, slurm: str, pr
 def test_nvidia_smi_tables_are_read_by_address() -> None:
     gpus = "00000000:0A:00.0, 37, 1234\n00000000:0B:00.0, [N/A], [N/A]\nno table\n"
     loads_by_address = parse_nvidia(gpus, "00000000:0A:00.0, 17\n00000000:0A:00.0, 18\n")
-    assert loads_by_address["0000:0a:00.0"] == GpuLoad(37.0, 1234 << 20, 2)
-    assert loads_by_address["0000:0b:00.0"] == GpuLoad(None, None, 0)
-    assert parse_nvidia(gpus, None)["0000:0a:00.0"].processes is None
+    assert loads_by_address["0000:0a:00.0"] == DeviceReading(37.0, 1234 << 20, 2)
+    assert loads_by_address["0000:0b:00.0"] == DeviceReading(None, None, 0)
+    assert parse_nvidia(gpus, None)["0000:0a:00.0"].other_processes is None
     assert parse_nvidia(None, None) == {}
 
 
@@ -192,9 +193,9 @@ def test_amd_load_comes_from_driver_files_of_the_package() -> None:
     partition = Device(name="1", kind="hip", address="0000:c1:00.1")
     elsewhere = Device(name="2", kind="hip", address="0000:c2:00.0")
     loads_by_name = read_loads([whole, partition, elsewhere])
-    assert loads_by_name["0"] == GpuLoad(12.0, 3 * GIB, 1)
-    assert loads_by_name["1"] == GpuLoad(12.0, 3 * GIB, None)
-    assert loads_by_name["2"] == GpuLoad()
+    assert loads_by_name["0"] == DeviceReading(12.0, 3 * GIB, 1)
+    assert loads_by_name["1"] == DeviceReading(12.0, 3 * GIB, None)
+    assert loads_by_name["2"] == DeviceReading()
 
 
 @pytest.mark.parametrize(
