@@ -42,12 +42,6 @@ def test_slots_follow_from_memory_and_cores(
     assert slots_of(gpu(memory_gib), gpus=gpus, cores=cores) == slots
 
 
-def test_without_timing_a_gpu_judges_more() -> None:
-    recorded = capacity.RECORDED_CASE_BYTES
-    assert slots_of(gpu(79.6), gpus=1, cores=16, case_bytes=recorded, timed=False) == 14
-    assert slots_of(gpu(79.6), gpus=1, cores=16, case_bytes=recorded) < 14
-
-
 def test_larger_cases_mean_fewer_slots_and_never_none() -> None:
     counts = [slots_of(gpu(139.8), gpus=1, cores=32, case_bytes=size * GIB) for size in (1, 2, 4, 16)]
     assert counts == sorted(counts, reverse=True)

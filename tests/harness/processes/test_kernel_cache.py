@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.processes import kernel_cache
 from harness.processes.kernel_cache import FOLDER, KernelCache
 
 SOURCE = "def kernel(): ..."
@@ -107,13 +106,3 @@ def test_links_and_pipes_are_not_followed(compiled: Path, tmp_path: Path) -> Non
     cache.keep(SOURCE, compiled)
     files = restore(cache, tmp_path / "second")
     assert set(files) == {f"{KEY}/kernel.cubin", f"{KEY}/__grp__kernel.json"}
-
-
-def test_least_recently_used_source_is_dropped_first(compiled: Path, tmp_path: Path) -> None:
-    cache = KernelCache()
-    for number in range(kernel_cache.MOST_SOURCES):
-        cache.keep(f"{SOURCE}\n{number}", compiled)
-    restore(cache, tmp_path / "second", f"{SOURCE}\n0")
-    cache.keep(SOURCE, compiled)
-    assert cache.holds(f"{SOURCE}\n0")
-    assert not cache.holds(f"{SOURCE}\n1")

@@ -17,7 +17,6 @@ from harness.processes.starting.servers import Child, ForkServer
 from harness.processes.starting.spares import Spares
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.device import Device
-from harness.wire.errors import WorkerDied
 from tests.support.judge.fake_nodes import IdleNode, idle_node, own_leases
 from tests.support.judge.nurseries import one_nursery
 
@@ -94,14 +93,6 @@ async def test_built_libraries_are_copied_to_next_process(tmp_path: Path) -> Non
         await launchers.build(server(builder), GPU)
     assert builder.requests == [(), ((POINTER, "i32", "constexpr"),)], "the driver module first, alone"
     assert restore(launchers, tmp_path / "after") == {"A/launcher.so": b"built", "B/utils.so": b"too"}
-
-
-async def test_dead_builder_is_reported_and_not_asked_again(tmp_path: Path) -> None:
-    builder, launchers = Builder(tmp_path / "builder", {}, ends=True), Launchers()
-    with pytest.raises(WorkerDied, match="launchers"):
-        await launchers.build(server(builder), GPU)
-    await launchers.build(server(builder), GPU)
-    assert len(builder.requests) == 1
 
 
 async def test_launchers_of_new_kernels_are_built_at_once_and_reach_their_recorder(

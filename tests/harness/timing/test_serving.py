@@ -77,30 +77,38 @@ def try_serving(call: Callable[[torch.Tensor], torch.Tensor], graph: type[Graph]
         return served_call.try_serving(lambda: call(memory), memory, new_inputs, watch, host_ms=0.02)
 
 
-def test_repeats_start_from_equal_inputs_also_if_the_call_changes_them() -> None:
-    call = try_serving(lambda memory: memory.add_(1))
-    assert call == ServedCall(case="", host_us=20.0, no_graph="", host_waits=False, same_bits=True)
+def out_of_memory(_: torch.Tensor) -> torch.Tensor:
+    raise torch.OutOfMemoryError
 
 
-def test_different_bits_of_a_repeat_are_found() -> None:
+def changing() -> Callable[[torch.Tensor], torch.Tensor]:
+    """A call whose last repeat gives other bits."""
     numbers = itertools.count()
-    call = try_serving(lambda memory: memory + (next(numbers) == REPEATS))
-    assert (call.same_bits, call.no_graph) == (False, "")
+    return lambda memory: memory + (next(numbers) == REPEATS)
 
 
-def test_memory_that_is_too_small_is_no_obstacle() -> None:
-    def call(_: torch.Tensor) -> torch.Tensor:
-        raise torch.OutOfMemoryError
-
-    served = try_serving(call)
-    assert (served.no_graph, served.host_waits, served.same_bits) == (None, None, None)
+@pytest.mark.parametrize(
+    ("call", "graph", "no_graph", "host_waits", "same_bits"),
+    [
+        (lambda memory: memory.add_(1), Graph, "", False, True),  # repeats start from equal inputs, though it changes them
+        (changing(), Graph, "", False, False),
+        (out_of_memory, Graph, None, None, None),  # no obstacle
+        (lambda memory: memory * 2, StaleGraph, served_call.OTHER_BITS, False, True),
+    ],
+    ids=["in place", "other bits", "out of memory", "stale graph"],
+)  # fmt: skip
+def test_call_is_tried_for_what_serving_needs(
+    call: Callable[[torch.Tensor], torch.Tensor],
+    graph: type[Graph],
+    no_graph: str | None,
+    *,
+    host_waits: bool | None,
+    same_bits: bool | None,
+) -> None:
+    served = try_serving(call, graph)
+    assert (served.no_graph, served.host_waits, served.same_bits) == (no_graph, host_waits, same_bits)
     values = [fact.value for fact in serving_facts(judged(serving=(served,)))]
-    assert sum(value.startswith("not measured") for value in values) == 3
-
-
-def test_graph_that_repeats_values_of_the_capture_is_none() -> None:
-    call = try_serving(lambda memory: memory * 2, StaleGraph)
-    assert call.no_graph == served_call.OTHER_BITS
+    assert sum(value.startswith("not measured") for value in values) == 3 * (call is out_of_memory)
 
 
 def test_candidate_is_tried_in_each_case_and_cannot_choose_the_name() -> None:
