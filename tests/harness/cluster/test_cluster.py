@@ -74,6 +74,19 @@ async def test_candidates_of_a_lost_node_are_judged_elsewhere() -> None:
         assert not any(evaluation.notes for evaluation in evaluations), "no prompt depends on a lost node"
 
 
+async def test_device_that_fails_its_probe_gets_no_candidate_and_no_new_judge() -> None:
+    first, second = nodes("node1", "node2")
+    second.go.set()
+    watched = Watched(LocalCluster(first, second))
+    async with watched.pool:
+        failed = Quarantined("node1/cpu", "3 of 8 sums came back wrong")
+        first._on_device(failed)
+        await await_until(lambda: watched.events, "the loss")
+        assert watched.events == [failed]
+        assert (await watched.judge("a")).device == "node2/cpu"
+        assert len(watched.cluster.remotes) == 2
+
+
 async def test_candidate_that_loses_every_node_is_our_failure() -> None:
     judges = nodes("node1", "node2", "node3", "node4")
     watched = Watched(LocalCluster(*judges))
