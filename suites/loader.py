@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from suites.errors import BadSuite, BadTask, UnknownSuite, UnknownTask
 from suites.folder import TASK_FILE, read_task
-from suites.public.instructions import InstructionChoice
 from suites.public.recorded import NeedsRecording, load_recorded, recorded_folder
 from suites.public.task import PublicTask
 from suites.registry import OWN, clones_of, suite_folder, suite_folders, task_names
@@ -32,28 +31,24 @@ def public_suite_names(*, registry: Path | None = None) -> tuple[str, ...]:
     return tuple(clone.name for clone in clones_of(registry))
 
 
-def load_public_suite(
-    name: str, *, registry: Path | None = None, instruction: InstructionChoice = InstructionChoice.COMPLEX
-) -> PublicSuite:
+def load_public_suite(name: str, *, registry: Path | None = None) -> PublicSuite:
     """Return the tasks of a clone of a public benchmark, and what is wrong with the clone. Raises `SuiteError`."""
     from suites.public.loader import load_clone  # every command loads this module, few read a clone
 
     clones = clones_of(registry)
     for clone in clones:
         if clone.name == name:
-            return load_clone(clone, clones, instruction)
+            return load_clone(clone, clones)
     raise UnknownSuite(name, known=[clone.name for clone in clones])
 
 
-def load_public_task(
-    name: str, *, registry: Path | None = None, instruction: InstructionChoice = InstructionChoice.COMPLEX
-) -> PublicTask:
+def load_public_task(name: str, *, registry: Path | None = None) -> PublicTask:
     """Return the task `suite/task` of a public benchmark; the suite's own name of the task is accepted too.
 
     Loads the whole suite. Raises `SuiteError`: `UnknownSuite`, `UnknownTask`, or an error of the clone.
     """
     suite = name.partition("/")[0]
-    return find_public_task(name, load_public_suite(suite, registry=registry, instruction=instruction).tasks)
+    return find_public_task(name, load_public_suite(suite, registry=registry).tasks)
 
 
 def find_public_task(name: str, tasks: Sequence[PublicTask]) -> PublicTask:

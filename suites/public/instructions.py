@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from suites.public.task import EntryKind, PublicTask
-from suites.task import TextEnum
 
 _RESIZED = (
     "Sizes are smaller than above, odd in some calls, and inputs may be drawn by `torch.randn`. Make no assumption about "
     "sizes or the sign of inputs."
 )
-
-
-class InstructionChoice(TextEnum):
-    """Which of two instructions a suite gives, where it has both."""
-
-    SIMPLE = "simple"
-    COMPLEX = "complex"
 
 
 def reference_instruction(task: PublicTask) -> str:

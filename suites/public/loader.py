@@ -10,7 +10,6 @@ import msgspec
 
 from suites.errors import BadSuite
 from suites.public.clone import MARKERS, Clone, commit_problem, holds
-from suites.public.instructions import InstructionChoice
 from suites.public.known import COUNTS
 from suites.public.loaders.arena import load_arena, load_geak
 from suites.public.loaders.atrex import load_atrex
@@ -49,9 +48,7 @@ class PublicSuite(msgspec.Struct, frozen=True):
     """Lines about missing or damaged files of the clone."""
 
 
-def load_clone(
-    clone: Clone, clones: Sequence[Clone] = (), instruction: InstructionChoice = InstructionChoice.COMPLEX
-) -> PublicSuite:
+def load_clone(clone: Clone, clones: Sequence[Clone] = ()) -> PublicSuite:
     """Return the tasks of a clone. A task that cannot be judged has its reason.
 
     Other `clones` give what this one lacks, such as the instructions of the revised TritonBench. Raises `BadSuite` if the
@@ -61,7 +58,7 @@ def load_clone(
         raise BadSuite(
             f"suite {clone.name!r}: {clone.folder / MARKERS[clone.kind]} is gone; restore the clone or add it again"
         )
-    loading = Loading(clone, {companion.kind: companion.folder for companion in clones}, instruction)
+    loading = Loading(clone, {companion.kind: companion.folder for companion in clones})
     if (problem := commit_problem(clone)) is not None:
         loading.note(problem)
     with _paused_collection():

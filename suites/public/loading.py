@@ -10,7 +10,6 @@ from typing import TypeVar
 import msgspec
 
 from suites.public.clone import Clone
-from suites.public.instructions import InstructionChoice
 from suites.public.task import Part, PublicTask, SuiteKind
 
 Row = TypeVar("Row")
@@ -23,7 +22,6 @@ class Loading:
     clone: Clone
     companions: Mapping[SuiteKind, Path]
     """Folders of other clones: they give what this clone lacks."""
-    instruction: InstructionChoice
     notes: list[str] = field(default_factory=list)
     """Lines about what is missing or damaged; loaders add to them."""
 
@@ -42,11 +40,15 @@ class DescribedRow(msgspec.Struct):
     other: str = ""
     difficulty: int | None = None
 
-    def instruction(self, choice: InstructionChoice = InstructionChoice.COMPLEX) -> str:
-        """Return the description as headed paragraphs, as TritonBench-T writes them; empty paragraphs are left out."""
-        texts = {"Functional description": self.description, "Wrapper entry information": self.func_inputs}
-        if choice is InstructionChoice.COMPLEX:
-            texts |= {"Math": self.math, "Other": self.other}
+    @property
+    def instruction(self) -> str:
+        """The description as headed paragraphs, as TritonBench-T writes them; empty paragraphs are left out."""
+        texts = {
+            "Functional description": self.description,
+            "Wrapper entry information": self.func_inputs,
+            "Math": self.math,
+            "Other": self.other,
+        }
         return "\n".join(f"{heading}: {text.strip()}" for heading, text in texts.items() if text.strip())
 
 

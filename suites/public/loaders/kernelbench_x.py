@@ -55,7 +55,7 @@ def _task(clone: Clone, path: Path, file: str, row: _Row | None) -> PublicTask:
     return msgspec.structs.replace(
         task,
         title=first_sentence(row.description),
-        instruction=row.instruction(),
+        instruction=row.instruction,
         difficulty=row.difficulty,
         quantization=_quantization(row.precision_thresholds),
         widths=_widths(row.quantization_spec),

@@ -10,7 +10,7 @@ import msgspec
 
 from suites.public.clone import MARKERS, Clone
 from suites.public.config import read_config
-from suites.public.instructions import InstructionChoice, reference_instruction
+from suites.public.instructions import reference_instruction
 from suites.public.known import HUNDREDTH, LOOSE
 from suites.public.loaders.separated import separated_task
 from suites.public.loading import DescribedRow, Loading, first_sentence, read_rows, with_performance
@@ -28,7 +28,6 @@ class _RowG(msgspec.Struct):
     """The keys of a task in the list of TritonBench-G that a loader needs."""
 
     file: str
-    simp_instru: str = ""
     comp_instru: str = ""
     difficulty: str = ""
 
@@ -73,7 +72,7 @@ def load_tritonbench_t(loading: Loading) -> Iterable[PublicTask]:
                 task,
                 title=first_sentence(row.description),
                 difficulty=row.difficulty,
-                instruction=row.instruction(loading.instruction),
+                instruction=row.instruction,
             )
         yield _finished(task)
 
@@ -89,7 +88,7 @@ def _files(clone: Clone) -> list[str]:
 
 
 def _task_g(loading: Loading, file: str, row: _RowG | None) -> PublicTask:
-    """Return a task of TritonBench-G. `row` has its instruction, in the length that the person chose, and its difficulty."""
+    """Return a task of TritonBench-G. `row` has its instruction (of two the complex one) and its difficulty."""
     clone = loading.clone
     task = separated_task(
         clone,
@@ -100,10 +99,9 @@ def _task_g(loading: Loading, file: str, row: _RowG | None) -> PublicTask:
         tolerances=LOOSE,
     )
     if row is not None:
-        text = row.comp_instru if loading.instruction is InstructionChoice.COMPLEX else row.simp_instru
         task = msgspec.structs.replace(
             task,
-            instruction=cleandoc(text).strip(),
+            instruction=cleandoc(row.comp_instru).strip(),
             difficulty=int(row.difficulty) if row.difficulty.isdecimal() else None,
         )
     return _finished(task)

@@ -20,7 +20,6 @@ from suites import (
     load_task,
     suite_names,
 )
-from suites.public.instructions import InstructionChoice
 from suites.public.task import (
     EntryKind,
     Issue,
@@ -58,16 +57,9 @@ def test_triton_script_has_its_entry_points(tmp_path: Path, registry: Path) -> N
     )
     assert clones.SEPARATOR not in task.reference.text + task.test.text
     assert task.test.path.read_text().splitlines()[task.test.line :][0] == task.test.text.splitlines()[1]
+    assert task.instruction == "Scale a vector by a factor.\n  Use blocks."
     assert task.difficulty == 2
     assert task.performance is not None
-
-
-def test_each_suite_can_have_two_instructions(tmp_path: Path, registry: Path) -> None:
-    add_suite("tritonbench-g", clones.tritonbench(tmp_path / "TritonBench"), registry)
-    complex_one = load_public_task("tritonbench-g/scale", registry=registry)
-    simple = load_public_task("tritonbench-g/scale", registry=registry, instruction=InstructionChoice.SIMPLE)
-    assert complex_one.instruction == "Scale a vector by a factor.\n  Use blocks."
-    assert simple.instruction == "Scale a vector."
 
 
 def test_revised_suite_takes_instructions_from_the_original(tmp_path: Path, registry: Path) -> None:

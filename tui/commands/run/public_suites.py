@@ -6,7 +6,6 @@ from pathlib import Path
 
 from suites import load_public_suite, load_public_task
 from suites.public.clone import Clone
-from suites.public.instructions import InstructionChoice
 from suites.public.loader import PublicSuite
 from suites.public.task import ISSUES, EntryKind, PublicTask, ReferenceKind
 from tui.diagnostics import say
@@ -21,19 +20,17 @@ REFERENCES = {
 VENDORS = {"amd": "AMD", "nvidia": "NVIDIA"}
 
 
-def public_suite(
-    name: str, registry: Path, instruction: InstructionChoice = InstructionChoice.COMPLEX
-) -> PublicSuite:
+def public_suite(name: str, registry: Path) -> PublicSuite:
     """Return the tasks of a clone; what is wrong with the clone goes to standard error, one line each."""
-    suite = load_public_suite(name, registry=registry, instruction=instruction)
+    suite = load_public_suite(name, registry=registry)
     for note in suite.notes:
         say(note)
     return suite
 
 
-def list_public(name: str, registry: Path, instruction: InstructionChoice, *, as_json: bool) -> None:
+def list_public(name: str, registry: Path, *, as_json: bool) -> None:
     """Print the tasks of a clone, as JSON or a table."""
-    tasks = public_suite(name, registry, instruction).tasks
+    tasks = public_suite(name, registry).tasks
     if as_json:
         emit_json([public_entry(task) for task in tasks])
         return
@@ -91,9 +88,9 @@ def public_entry(task: PublicTask) -> dict[str, object]:
     }
 
 
-def show_public(name: str, registry: Path, instruction: InstructionChoice, *, as_json: bool) -> None:
+def show_public(name: str, registry: Path, *, as_json: bool) -> None:
     """Print one task: where it is, instruction, entry points, notes."""
-    task = load_public_task(name, registry=registry, instruction=instruction)
+    task = load_public_task(name, registry=registry)
     if as_json:
         emit_json(public_entry(task) | {"instruction": task.instruction, "public_task": task})
         return

@@ -11,7 +11,6 @@ import click
 
 from sessions.home import home_from
 from suites import Task, add_suite, find_public_task, load_suite, public_suite_names, suite_names
-from suites.public.instructions import InstructionChoice
 from suites.public.task import PublicTask, SuiteKind
 from suites.registry import added_folder, clones_of, remove_suite, suite_folder, suite_licences
 from tui.commands.options import json_option, setting_options, yes_option
@@ -42,24 +41,15 @@ def complete_suites(_ctx: click.Context, _param: click.Parameter, incomplete: st
     return [name for name in names if name.startswith(incomplete)]
 
 
-instruction_option = click.option(
-    "--instruction",
-    type=click.Choice([choice.value for choice in InstructionChoice]),
-    default=InstructionChoice.COMPLEX.value,
-    help="TritonBench has two instructions for each task. [complex]",
-)
-
-
 @suites_command.command("list")
 @click.argument("name", required=False, shell_complete=complete_suites)
-@instruction_option
 @json_option
-def list_command(name: str | None, *, instruction: str, as_json: bool) -> None:
+def list_command(name: str | None, *, as_json: bool) -> None:
     """List the tasks of the suite NAME, or of all suites."""
     if name is None:
         list_all(as_json=as_json)
     elif name in public_suite_names(registry=registry()):
-        list_public(name, registry(), InstructionChoice(instruction), as_json=as_json)
+        list_public(name, registry(), as_json=as_json)
     else:
         list_tasks(load_suite(name, registry=registry()), as_json=as_json)
 

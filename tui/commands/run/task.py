@@ -21,7 +21,6 @@ from suites import (
     suite_names,
 )
 from suites.folder import TASK_FILE
-from suites.public.instructions import InstructionChoice
 from tui.commands.options import (
     OwnOptions,
     complete_files,
@@ -39,7 +38,7 @@ from tui.facts.tables import Column
 from tui.print.plain import emit, emit_json, listing, table, tables_text, wrapped
 
 from .public_suites import show_public
-from .suites import entry, instruction_option, registry
+from .suites import entry, registry
 
 if TYPE_CHECKING:
     from harness.processes.starting.judge_python import JudgePython
@@ -96,12 +95,11 @@ def new_command(
 
 @task_command.command("show")
 @click.argument("task", shell_complete=complete_tasks)
-@instruction_option
 @json_option
-def show_command(task: str, *, instruction: str, as_json: bool) -> None:
+def show_command(task: str, *, as_json: bool) -> None:
     """Show a task, by name or folder."""
     if task.partition("/")[0] in public_suite_names(registry=registry()):
-        show_public(task, registry(), InstructionChoice(instruction), as_json=as_json)
+        show_public(task, registry(), as_json=as_json)
         return
     shown = find_task(task, registry=registry())
     if as_json:

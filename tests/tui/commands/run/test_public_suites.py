@@ -50,5 +50,5 @@ def test_clone_of_two_benchmarks_needs_its_kind(shell: Shell, tmp_path: Path) ->
     assert refused.code == ExitCode.USAGE
     assert "choose one with --kind" in refused.err
     assert shell("suites", "add", "tb", clone, "--kind", "tritonbench-g").code == 0
-    assert "Scale a vector." in shell("task", "show", "tb/scale", "--instruction", "simple").out
+    assert "Scale a vector by a factor." in shell("task", "show", "tb/scale").out
     assert shell("eval", clone, "--task", "tb/scale").code == ExitCode.USAGE
