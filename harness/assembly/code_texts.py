@@ -151,7 +151,7 @@ def _normal_assembly(text: str, *, is_ptx: bool) -> list[str]:
     }
     starts: dict[int, list[str]] = {}
     for label, new in labels.items():
-        starts.setdefault(listing.labels[label].place, []).append(f"{new}:")
+        starts.setdefault(listing.labels[label], []).append(f"{new}:")
     lines: list[str] = []
     for place, instruction in enumerate(listing.instructions):
         lines += starts.get(place, ())

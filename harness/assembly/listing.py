@@ -56,23 +56,14 @@ class Loop(NamedTuple):
     """Places in `Listing.instructions`, both inside."""
     depth: int
     """1 for an outermost loop."""
-    label_row: int
-
-
-class Label(NamedTuple):
-    """The place of a label."""
-
-    place: int
-    """Place of the instruction behind it in `Listing.instructions`."""
-    row: int
 
 
 class Listing(NamedTuple):
     """A kernel's assembly."""
 
     rows: tuple[str, ...]
-    labels: dict[str, Label]
-    """In the order of their places."""
+    labels: dict[str, int]
+    """The place in `instructions` of the instruction behind each label, in the order of the places."""
     instructions: tuple[Instruction, ...]
     loops: tuple[Loop, ...]
     """In the order of their labels."""
@@ -107,7 +98,7 @@ def parse(text: str) -> Listing:
     first_file = _FIRST_FILE.search(text)
     kernel_file = first_file[1] if first_file else ""
     instructions: list[Instruction] = []
-    labels: dict[str, Label] = {}
+    labels: dict[str, int] = {}
     line: int | None = None
     is_code, hidden_until = True, ""
     for row, content in enumerate(rows):
@@ -118,7 +109,7 @@ def parse(text: str) -> Listing:
         if stripped[0] in ".$":
             label = _LABEL.match(stripped)
             if label:
-                labels[label[1]] = Label(len(instructions), row)
+                labels[label[1]] = len(instructions)
             elif loc := _LOC.match(stripped):
                 line = _source_line(loc, stripped, kernel_file)
             elif stripped.startswith((".section", ".text")):
@@ -128,7 +119,7 @@ def parse(text: str) -> Listing:
             continue
         code = comment.sub("", stripped)
         if (label := _LABEL.match(code)) and not is_ptx:
-            labels[label[1]] = Label(len(instructions), row)
+            labels[label[1]] = len(instructions)
         elif is_code and code.endswith(";" if is_ptx else ""):
             instructions.append(sort(row, code, stripped, line))
     return Listing(rows, labels, tuple(instructions), _loops(instructions, labels))
@@ -148,32 +139,29 @@ def jump_target(branch: str) -> str:
     return jump[1] if jump else ""
 
 
-def _loops(instructions: Sequence[Instruction], labels: dict[str, Label]) -> tuple[Loop, ...]:
+def _loops(instructions: Sequence[Instruction], labels: dict[str, int]) -> tuple[Loop, ...]:
     """Return the loops in the order of their first instruction: from the target of a backward jump to the last such jump.
 
     The depth of a loop is 1 plus the number of loops around it.
     """
-    ends: dict[Label, int] = {}
+    ends: dict[str, int] = {}
     for place, instruction in enumerate(instructions):
         if instruction.kind is Kind.BRANCH:
-            start = labels.get(jump_target(instruction.text))
-            if (
-                start is not None
-                and start.place <= place
-                and _reaches(instructions, labels, start.place, place)
-            ):
-                ends[start] = max(place, ends.get(start, 0))
-    spans = sorted((first, -last, row) for (first, row), last in ends.items())
+            target = jump_target(instruction.text)
+            start = labels.get(target)
+            if start is not None and start <= place and _reaches(instructions, labels, start, place):
+                ends[target] = max(place, ends.get(target, 0))
+    spans = sorted((labels[target], -last) for target, last in ends.items())
     return tuple(
-        Loop(first, -last, 1 + sum(a <= first and last >= b for a, b, _ in spans[:index]), row)
-        for index, (first, last, row) in enumerate(spans)
+        Loop(first, -last, 1 + sum(a <= first and last >= b for a, b in spans[:index]))
+        for index, (first, last) in enumerate(spans)
     )
 
 
 _NO_WAY_ON = re.compile(r"(?:s_branch|s_endpgm|s_setpc|bra\b|ret\b|exit\b|trap\b)")
 
 
-def _reaches(instructions: Sequence[Instruction], labels: dict[str, Label], first: int, last: int) -> bool:
+def _reaches(instructions: Sequence[Instruction], labels: dict[str, int], first: int, last: int) -> bool:
     """Whether control comes from `first` to `last` between them: a backward branch may also lead to shared code at the end."""
     starts, seen = [first], set[int]()
     while starts:
@@ -185,8 +173,8 @@ def _reaches(instructions: Sequence[Instruction], labels: dict[str, Label], firs
             seen.add(place)
             instruction = instructions[place]
             target = labels.get(jump_target(instruction.text)) if instruction.kind is Kind.BRANCH else None
-            if target is not None and first <= target.place <= last:
-                starts.append(target.place)
+            if target is not None and first <= target <= last:
+                starts.append(target)
             if _NO_WAY_ON.match(instruction.text):
                 break
     return False

@@ -112,9 +112,9 @@ def without_floor(speedup: float, baseline_ms: float, candidate_ms: float, floor
     return speedup * (1 - floor_ms / baseline_ms) / (1 - floor_ms / candidate_ms)
 
 
-def ratio(slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], *, seed: int = 0) -> Ratio:
+def ratio(slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]]) -> Ratio:
     """Return the ratio of `slow` to `fast`. Entry i of both holds the samples of pair i; at least two pairs are needed."""
-    return mean_ratio([case_ratios(slow, fast, seed=seed)], seed=seed)
+    return mean_ratio([case_ratios(slow, fast)])
 
 
 def case_ratios(

@@ -26,7 +26,8 @@ def test_loop_of_amdgcn_has_its_counts_by_kind_and_width() -> None:
 
 
 def test_backward_branch_to_the_shared_end_of_a_kernel_is_no_loop() -> None:
-    assert [AMD.splitlines()[loop.label_row].partition(":")[0] for loop in parse(AMD).loops] == [".LBB0_0"]
+    listing = parse(AMD)
+    assert [loop.first for loop in listing.loops] == [listing.labels[".LBB0_0"]]
 
 
 def test_inlined_code_belongs_to_the_line_that_calls_it() -> None:

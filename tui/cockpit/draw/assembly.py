@@ -63,7 +63,7 @@ def _rows(
     }
     labels: dict[int, list[str]] = {}
     for name in targets & listing.labels.keys():
-        labels.setdefault(listing.labels[name].place, []).append(name)
+        labels.setdefault(listing.labels[name], []).append(name)
     loops: dict[int, list[int]] = {}
     for number, loop in enumerate(listing.loops):
         loops.setdefault(loop.first, []).append(number)
