@@ -150,8 +150,6 @@ class PublicTask(msgspec.Struct, frozen=True):
     """For `RUNNER`: the program's command-line arguments for a test of correctness."""
     modules: tuple[str, ...] = ()
     """Names under which the test may import the reference as a module."""
-    packages: tuple[str, ...] = ()
-    """Top-level packages that reference or test import, beyond Python's own, torch, triton, numpy and pytest."""
     oracles: tuple[str, ...] = ()
     """PyTorch functions in test or reference that compute the truth (`reference_x`, `torch_x`, `ref_x`). Their parameters may
     differ from the entry point's. If empty, the reference's outputs are the truth."""

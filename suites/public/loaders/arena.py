@@ -116,7 +116,6 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
         entry_points=calls.entry_points,
         oracles=calls.oracles,
         modules=calls.modules,
-        packages=tuple(package for package in calls.packages if package != _TIMER),
         search_paths=(source.parent, *([task.folder / _PERFORMANCE] if _TIMER in test else [])),
         vendor=vendor_of(reference),
         issues=issues_of(task, reference, calls.code),

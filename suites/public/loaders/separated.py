@@ -71,7 +71,6 @@ def separated_task(
         result_name=calls.result_name,
         oracles=calls.oracles,
         modules=calls.modules,
-        packages=tuple(package for package in calls.packages if not _is_local(package, search_paths)),
         vendor=vendor_of(reference.text),
         issues=issues_of(task, reference.text, calls.code, has_copies=calls.has_copies),
     )
@@ -85,10 +84,6 @@ def separated_task(
 def unsupported(task: PublicTask, reason: str) -> PublicTask:
     """Return the task with the reason why it cannot be judged."""
     return msgspec.structs.replace(task, unsupported=reason)
-
-
-def _is_local(package: str, search_paths: tuple[Path, ...]) -> bool:
-    return any((folder / package).is_dir() or (folder / f"{package}.py").is_file() for folder in search_paths)
 
 
 def split_file(path: Path) -> tuple[Part, Part] | None:

@@ -30,7 +30,6 @@ class TestCalls:
     oracles: tuple[str, ...]
     result_name: str
     modules: tuple[str, ...]
-    packages: tuple[str, ...]
     code: str
     """Definitions of the reference that its entry points use."""
     test: str
@@ -77,13 +76,11 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
     ]
     functions = [name for name in names if name in uses.called and name not in oracles]
     entries = kernels or functions or [name for name in names if not _is_value(outline, name)]
-    own = _own_modules(tree, outline, module)
     return TestCalls(
         entry_points=tuple(entry_point(outline, name) for name in entries),
         oracles=(*oracles, *_oracles_of_test(tree, reached, set(entries))) if kernels else (),
         result_name=_result_name(tree),
-        modules=tuple(sorted(own)),
-        packages=tuple(sorted(_packages(reference, tree) - own)),
+        modules=tuple(sorted(_own_modules(tree, outline, module))),
         code="".join(
             outline.pieces[name]
             for name in sorted({used for entry in entries for used in outline.closure(entry)})
@@ -172,14 +169,6 @@ def _own_modules(tree: ScriptText, outline: Outline, module: str) -> set[str]:
         if path == module
         or (name and outline.defines(name) and path.partition(".")[0] not in _PROVIDED and path != "")
     }
-
-
-def _packages(reference: str, tree: ScriptText) -> set[str]:
-    pattern = r"^(?:from|import)[ ]+(\w+)"
-    names = {path.partition(".")[0] for path, _ in tree.imports.values()} | set(
-        re.findall(pattern, reference, re.MULTILINE)
-    )
-    return names - _PROVIDED - {""}
 
 
 def _reaches_kernel(outline: Outline, name: str) -> bool:

@@ -120,6 +120,4 @@ def _facts(task: PublicTask) -> list[str]:
         facts.append(f"difficulty: {task.difficulty} of 5")
     if task.vendor:
         facts.append(f"runs on GPUs of: {VENDORS[task.vendor]}")
-    if task.packages:
-        facts.append(f"needs the Python packages: {', '.join(task.packages)}")
     return facts
