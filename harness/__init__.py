@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from harness.hardware.recognition import product_of as product_of
     from harness.hardware.targets import target as target
-    from harness.hardware.targets import targets as targets
     from harness.node.discovery import choose_devices as choose_devices
     from harness.node.discovery import discover_devices as discover_devices
     from harness.processes.pool import DevicePool as DevicePool
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from harness.wire.device import Target as Target
     from harness.wire.errors import HarnessError as HarnessError
     from harness.wire.errors import JudgeExtraMissing as JudgeExtraMissing
-    from harness.wire.errors import UnknownDevice as UnknownDevice
-    from harness.wire.errors import UnknownTarget as UnknownTarget
     from harness.wire.errors import WorkerDied as WorkerDied
     from harness.wire.limits import TimeLimits as TimeLimits
     from harness.wire.messages.clock import ROUGH as ROUGH
@@ -45,28 +42,24 @@ if TYPE_CHECKING:
     from harness.wire.results.evaluation import StageEvent as StageEvent
     from harness.wire.results.evaluation import Traffic as Traffic
     from harness.wire.results.evaluation import Verdict as Verdict
-    from harness.wire.results.evaluation import Weakness as Weakness
-    from harness.wire.results.latency import DeviceReading as DeviceReading
     from harness.wire.results.latency import Latency as Latency
     from harness.wire.results.latency import Outcome as Outcome
-    from harness.wire.results.latency import RoughTime as RoughTime
-    from harness.wire.results.latency import Timed as Timed
 
 _NAMES = {
     "hardware.recognition": "product_of",
-    "hardware.targets": "target targets",
+    "hardware.targets": "target",
     "node.discovery": "choose_devices discover_devices",
     "processes.pool": "DevicePool",
     "processes.probe": "HarnessReport probe",
     "stages.cascade": "evaluate",
     "stages.oracle_strength": "OracleReport weigh_oracle",
     "wire.device": "Device Identity Target",
-    "wire.errors": "HarnessError JudgeExtraMissing UnknownDevice UnknownTarget WorkerDied",
+    "wire.errors": "HarnessError JudgeExtraMissing WorkerDied",
     "wire.limits": "TimeLimits",
     "wire.messages.clock": "Effort ROUGH",
     "wire.results.evaluation": "Basis ErrorReport Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES "
-    "Stage StageEvent Traffic Verdict Weakness",
-    "wire.results.latency": "DeviceReading Latency Outcome RoughTime Timed",
+    "Stage StageEvent Traffic Verdict",
+    "wire.results.latency": "Latency Outcome",
 }
 """Public names by module."""
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

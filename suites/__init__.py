@@ -26,70 +26,36 @@ Others:
     privacy.py      variables that hold keys, and folders that only their owner can open; for all rooms
 """
 
-from suites.check import check_suite, check_task
-from suites.costs import task_cost
-from suites.dtypes import item_bytes
-from suites.errors import BadSuite, BadTask, SuiteError, UnknownSuite, UnknownTask
-from suites.loader import (
-    baseline_source,
-    find_name,
-    find_public_task,
-    find_task,
-    load_public_suite,
-    load_public_task,
-    load_suite,
-    load_task,
-    public_suite_names,
-    suite_names,
-)
-from suites.registry import add_suite
-from suites.source.package import Package, find_package
-from suites.task import (
-    Allowance,
-    Axis,
-    Case,
-    Cost,
-    Distribution,
-    EntryPoint,
-    Output,
-    QuantizationTolerance,
-    Task,
-    Tolerance,
-)
-from suites.task_rules import CATEGORIES
-
-__all__ = [
-    "CATEGORIES",
-    "Allowance",
-    "Axis",
-    "BadSuite",
-    "BadTask",
-    "Case",
-    "Cost",
-    "Distribution",
-    "EntryPoint",
-    "Output",
-    "Package",
-    "QuantizationTolerance",
-    "SuiteError",
-    "Task",
-    "Tolerance",
-    "UnknownSuite",
-    "UnknownTask",
-    "add_suite",
-    "baseline_source",
-    "check_suite",
-    "check_task",
-    "find_name",
-    "find_package",
-    "find_public_task",
-    "find_task",
-    "item_bytes",
-    "load_public_suite",
-    "load_public_task",
-    "load_suite",
-    "load_task",
-    "public_suite_names",
-    "suite_names",
-    "task_cost",
-]
+from suites.check import check_suite as check_suite
+from suites.check import check_task as check_task
+from suites.costs import task_cost as task_cost
+from suites.dtypes import item_bytes as item_bytes
+from suites.errors import BadSuite as BadSuite
+from suites.errors import BadTask as BadTask
+from suites.errors import SuiteError as SuiteError
+from suites.errors import UnknownSuite as UnknownSuite
+from suites.errors import UnknownTask as UnknownTask
+from suites.loader import baseline_source as baseline_source
+from suites.loader import find_name as find_name
+from suites.loader import find_public_task as find_public_task
+from suites.loader import find_task as find_task
+from suites.loader import load_public_suite as load_public_suite
+from suites.loader import load_public_task as load_public_task
+from suites.loader import load_suite as load_suite
+from suites.loader import load_task as load_task
+from suites.loader import public_suite_names as public_suite_names
+from suites.loader import suite_names as suite_names
+from suites.registry import add_suite as add_suite
+from suites.source.package import Package as Package
+from suites.source.package import find_package as find_package
+from suites.task import Allowance as Allowance
+from suites.task import Axis as Axis
+from suites.task import Case as Case
+from suites.task import Cost as Cost
+from suites.task import Distribution as Distribution
+from suites.task import EntryPoint as EntryPoint
+from suites.task import Output as Output
+from suites.task import QuantizationTolerance as QuantizationTolerance
+from suites.task import Task as Task
+from suites.task import Tolerance as Tolerance
+from suites.task_rules import CATEGORIES as CATEGORIES

@@ -15,18 +15,10 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from harness import (
-    Device,
-    DevicePool,
-    HarnessError,
-    StageEvent,
-    UnknownDevice,
-    Verdict,
-    evaluate,
-    target,
-)
+from harness import Device, DevicePool, HarnessError, StageEvent, Verdict, evaluate, target
 from harness.processes.gpus.quarantine import ServerProbe
 from harness.processes.starting.servers import ForkServer
+from harness.wire.errors import UnknownDevice
 from suites import load_task
 from tests.support.judge.candidates import adding
 from tests.support.judge.judging import judge

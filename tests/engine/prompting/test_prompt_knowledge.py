@@ -7,8 +7,8 @@ import pytest
 
 from engine import knowledge
 from engine.prompting.prompting import Setting, knowledge_for
-from harness import Target, target, targets
-from harness.hardware.targets import hardware
+from harness import Target, target
+from harness.hardware.targets import hardware, targets
 from suites import CATEGORIES, load_task
 from tests.support.engine.prompts import SETTING
 

@@ -15,7 +15,8 @@ from engine.tuning.edits import apply_edits
 from engine.tuning.knobs import knobs_of
 from engine.tuning.legal import launch_options
 from engine.tuning.sweep import SPILLS, TOO_LARGE, code, fault
-from harness import DevicePool, Target, Verdict, target, targets
+from harness import DevicePool, Target, Verdict, target
+from harness.hardware.targets import targets
 from harness.stages.evaluator import LocalEvaluator
 from harness.stages.survey import Survey
 from sessions import Home, fold

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from engine.tuning.edits import Edit, apply_edits
 from engine.tuning.knobs import Knob, knobs_of
 from engine.tuning.launch_config import launch_config
-from harness import Target, target, targets
+from harness import Target, target
+from harness.hardware.targets import targets
 from suites import baseline_source, load_suite
 
 GFX942 = target("gfx942")

@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness import Identity, UnknownDevice, discover_devices, product_of
+from harness import Identity, discover_devices, product_of
 from harness.node import discovery as module
 from harness.node import drivers
 from harness.node.drivers import FOUND, DriverGpu
+from harness.wire.errors import UnknownDevice
 from tests.support.judge.fake_nodes import DriversAnswer, drivers_answer
 
 __all__ = ["drivers_answer"]

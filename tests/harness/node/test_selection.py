@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Device, UnknownDevice, UnknownTarget
+from harness import Device
 from harness.node import discovery as devices_module
 from harness.node import drivers, loads
 from harness.node.discovery import CPU
@@ -16,6 +16,7 @@ from harness.node.drivers import DriverGpu
 from harness.node.leases import lease
 from harness.node.loads import parse_nvidia, read_loads
 from harness.node.selection import not_granted, select_devices, standings, targets_for, wait_for_devices
+from harness.wire.errors import UnknownDevice, UnknownTarget
 from harness.wire.results.latency import DeviceReading
 from tests.support.judge.fake_nodes import DriversAnswer, drivers_answer, own_leases
 

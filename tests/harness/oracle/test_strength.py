@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import DevicePool, Weakness, target, weigh_oracle
+from harness import DevicePool, target, weigh_oracle
+from harness.wire.results.evaluation import Weakness
 from harness.worker.judge.wrong_answers import Strength
 from harness.worker.oracle.problem import BadProblem, Problem
 from suites import Task, load_suite

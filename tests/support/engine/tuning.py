@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.judge.judging import OnStage
-from harness import Effort, Evaluation, RoughTime, StageEvent, Verdict
+from harness import Effort, Evaluation, StageEvent, Verdict
 from harness.stages.modes import Rough
 from harness.stages.survey import Compiled
 from harness.stages.timing.baselines import Baseline
+from harness.wire.results.latency import RoughTime
 from sessions.state.state import AttemptState, SessionState
 from suites import Task, baseline_source, load_task
 from tests.support.engine.engines import ScriptedJudge

@@ -10,22 +10,11 @@ import msgspec
 import pytest
 
 from engine.process.process import note_verification
-from harness import (
-    Device,
-    DevicePool,
-    DeviceReading,
-    Evaluation,
-    HarnessError,
-    Latency,
-    Layer,
-    Verdict,
-    evaluate,
-    target,
-)
+from harness import Device, DevicePool, Evaluation, HarnessError, Latency, Layer, Verdict, evaluate, target
 from harness.node.discovery import CPU
 from harness.node.telemetry.samples import StateReport
 from harness.profiling.clock_comparison import ClockTrial
-from harness.wire.results.latency import Outcome, Window
+from harness.wire.results.latency import DeviceReading, Outcome, Window
 from harness.wire.results.provenance import Provenance
 from sessions import Home, Recorder, fold
 from sessions import events as ev

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness import Timed, Verdict
+from harness import Verdict
+from harness.wire.results.latency import Timed
 from harness.wire.results.provenance import Provenance
 from harness.wire.results.served_calls import ServedCall
 from sessions import Home
