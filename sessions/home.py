@@ -30,11 +30,6 @@ def file_mark(path: Path) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-FORMER = "live"
-"""Folder of unfinished sessions in the home of an earlier version; a file with `NOTE` in a home of today."""
-NOTE = "This home belongs to a newer Wavedeck: its sessions are in the folder `sessions`.\n"
-"""An earlier version stops at this file: it would not see the sessions, and write into git beside them."""
-
 DIGEST = re.compile("[0-9a-f]{64}")
 """SHA-256 of a text of the compiler; the journal of another home may have anything in its place."""
 FETCHED = "fetched"
@@ -228,11 +223,6 @@ class Home:
         return self.root / "rows" / f"{session}.msgpack"
 
     @property
-    def former(self) -> Path:
-        """See `FORMER`."""
-        return self.root / FORMER
-
-    @property
     def sessions(self) -> Path:
         """A folder for each session."""
         return self.root / "sessions"
@@ -282,8 +272,6 @@ class Home:
                 make_private_folder(folder)
             with tempfile.TemporaryFile(dir=self.sessions) as file:
                 file.write(b"\n")
-            if not self.former.exists():
-                write_whole(self.former, NOTE.encode())
         except OSError as error:
             raise HomeNotWritable(self.root, why=error.strerror or str(error)) from error
 

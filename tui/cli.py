@@ -144,15 +144,6 @@ def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
     """
     if only_ascii:
         os.environ["WAVEDECK_ASCII"] = "true"
-    # Imported here: `--help` loads click alone.
-    from sessions.home import home_from
-    from sessions.journal.former_home import take_over
-
-    home = home_from(os.environ)
-    for session in take_over(home):
-        say(
-            f"{session} stays in {home.former}: an earlier version of Wavedeck runs it, or {home.sessions} has it too"
-        )
     if ctx.invoked_subcommand is not None:
         return None
     from .commands.look.home import open_home

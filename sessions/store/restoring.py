@@ -20,7 +20,7 @@ from sessions.errors import (
 )
 from sessions.events import DecisionMade, DecisionUndone, Event
 from sessions.files import locked
-from sessions.home import FORMER, Home, SessionFiles
+from sessions.home import Home, SessionFiles
 from sessions.journal.codec import decode
 from sessions.journal.file import JournalFile, compress_journal, compressed_path
 from sessions.listing.skimming import starts_of
@@ -65,8 +65,6 @@ def restore(store: Store, files: SessionFiles) -> None:
     if files.session == example.NAME:
         raise CommandRefused(example.READ_ONLY)
     store.segments(files.session)  # raises before there is a folder
-    if (files.folder.parent.parent / FORMER / files.session).is_dir():
-        raise SessionBusy(files.session)  # an engine of an earlier version has its journal
     files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(files.lock, wait_s=LOCK_WAIT_S) as got:
         if not got:

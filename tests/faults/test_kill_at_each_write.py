@@ -26,7 +26,6 @@ from sessions import EventClock, Home, Recorder, fold, journal_of, list_sessions
 from sessions import events as ev
 from sessions.catalog import delete_session
 from sessions.errors import NoSuchSession, NothingToResume, StoreBroken
-from sessions.journal.former_home import take_over
 from sessions.repairs import repairs
 from sessions.store import projection
 from sessions.store.sharing import fetch_sessions, push_sessions
@@ -178,18 +177,6 @@ def with_a_cut_journal(home: Home) -> None:
     journal.write_bytes(journal.read_bytes()[:-20])
 
 
-def of_an_earlier_version(home: Home) -> None:
-    """A finished session in git alone, and another folder in `live`."""
-    home.former.unlink()
-    home.former.mkdir()
-    home.files(SESSION).folder.rename(home.former / SESSION)
-
-
-def taken_over(home: Home) -> None:
-    assert take_over(home) == []
-    decide(home)
-
-
 def nothing(_home: Home) -> None:
     """The home stays as it is."""
 
@@ -205,7 +192,6 @@ SCENARIOS: dict[str, tuple[Act, Act]] = {
     "newer fetch": (fetch_newer, fetch),
     "push": (lambda home: git(home.root, "init", "--quiet", "--bare", str(other(home))), push),
     "deletion": (nothing, delete),
-    "earlier version": (of_an_earlier_version, taken_over),
 }
 
 
