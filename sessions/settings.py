@@ -27,11 +27,8 @@ MODULES = ("knowledge", "one-shot", "examples", "optimizer", "reflection")
 """Modules that `--without` can switch off in the methods that have them."""
 
 
-class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_style": "profile"}):
-    """Options of a method besides its counts; each method takes some of them.
-
-    In JSON, `prompt_style` has its first name, `profile`: old sessions have that one.
-    """
+class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a method besides its counts; each method takes some of them."""
 
     without: tuple[str, ...] = ()
     """Modules that are off, of `MODULES`."""

@@ -35,7 +35,7 @@ class Message(msgspec.Struct, frozen=True):
     """One message of a prompt."""
 
     role: str
-    """`system`, `user` or `assistant`; in older journals also `tool`."""
+    """`system`, `user` or `assistant`."""
     content: str
 
 
@@ -63,9 +63,7 @@ class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
     role: Role
     model: str
     messages: tuple[Message, ...]
-    """The messages exactly as sent, after those of `continues`."""
-    continues: str = ""
-    """Only in older journals: the earlier call of the instance whose messages come before these."""
+    """The messages exactly as sent."""
     most_tokens: int = 0
     """The most that it can use. Budgets count it in full if the try may be billed and its usage is unknown."""
     most_usd: float = 0.0
@@ -109,7 +107,7 @@ class CallFinished(DurableEvent, frozen=True, kw_only=True, tag="call_finished")
     temperature: float | None = None
     """The value that was sent; `None` if the model refused the parameter."""
     served: ServedModel | None = None
-    """`None` for a recording, and in journals of older versions. The date of the call is the event's `wall`."""
+    """`None` for a recording. The date of the call is the event's `wall`."""
 
 
 class CallFailed(DurableEvent, frozen=True, kw_only=True, tag="call_failed"):

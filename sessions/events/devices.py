@@ -39,7 +39,7 @@ class DeviceAwaited(Event, frozen=True, kw_only=True, tag="device_awaited"):
     holders: tuple[str, ...]
     """The users that run or time on it, in words."""
     users: tuple[DeviceUser, ...] = ()
-    """The same users; empty in older journals."""
+    """The same users."""
 
 
 class DeviceQuarantined(Event, frozen=True, kw_only=True, tag="device_quarantined"):

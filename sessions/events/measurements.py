@@ -59,7 +59,7 @@ class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken")
     device_s: float = 0.0
     """Seconds in which a device was held for it."""
     asked: int = 0
-    """`seq` of the `ProfileAsked` that it answers; 0 in old sessions, if no person asked."""
+    """`seq` of the `ProfileAsked` that it answers."""
 
     @property
     def failure(self) -> str:

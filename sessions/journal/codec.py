@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import typing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -36,8 +36,6 @@ def tag_of(event: Event | type[Event]) -> str:
 
 PATTERN = re.compile(r"`str` matching regex '.*'")
 STARTED = b'{"type":"%s"' % tag_of(SessionStarted).encode()
-RENAMED = {"stop_asked": "retire_asked", "continued": "unpaused"}
-"""Tags that journals of older versions have, with the tags of today."""
 TAGS = frozenset(tag_of(kind) for kind in typing.get_args(AnyEvent))
 
 
@@ -89,10 +87,6 @@ def decode(line: bytes) -> AnyEvent | Skipped:
         return BadLine("its values are nested too deeply")
     try:
         head = _HEADS.decode(line)
-        if head.type in RENAMED:
-            fields = msgspec.json.decode(line, type=dict[str, Any])
-            event: AnyEvent = msgspec.convert(fields | {"type": RENAMED[head.type]}, AnyEvent)
-            return event
     except (msgspec.DecodeError, RecursionError):
         return BadLine(why)
     return BadLine(why) if head.type in TAGS else UnknownEvent(head.type, head.seq, head.wall)

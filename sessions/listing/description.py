@@ -27,13 +27,13 @@ class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
     speeds: dict[str, Speed] = {}
     """Speed of that attempt by task, if measured."""
     bests: tuple[MeasuredBest, ...] | None = None
-    """The best measured attempt of each task, provenance and baseline; `None` in a summary of an older version."""
+    """The best measured attempt of each task, provenance and baseline; `None` if it is not known."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""
     waiting: tuple[str, ...] = ()
     """Attempts that wait for a person."""
     calls: int | None = None
-    """Number of model calls with a reply; `None` in a summary of an older version, as `worked_s`."""
+    """Number of model calls with a reply; `None` if it is not known, as `worked_s`."""
     worked_s: float | None = None
     """Seconds in which an engine worked."""
     input_tokens: int | None = 0

@@ -34,7 +34,7 @@ class MeasuredBest(msgspec.Struct, frozen=True, kw_only=True):
     against: str
     """Name of the timing baseline."""
     provenance: Provenance | None = None
-    """`None` in a session of an older version."""
+    """`None` if it is not known."""
     judged: float = 0.0
     """Time of the verdict, seconds since the epoch, UTC."""
 

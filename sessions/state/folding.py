@@ -32,7 +32,6 @@ from .state import (
     DeviceState,
     InstanceState,
     LostTry,
-    Prompt,
     SessionState,
     Spend,
     Words,
@@ -386,12 +385,6 @@ def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[s
     return frozenset((instance.key,))
 
 
-def _prompt_of(instance: InstanceState, call: str) -> Prompt:
-    """Returns the prompt of an instance's call; empty if the journal lacks it."""
-    calls = (state for attempt in reversed(instance.attempts) for state in reversed(attempt.calls))
-    return next((state.prompt for state in calls if state.call == call), ())
-
-
 def _apply_call(
     state: SessionState,
     event: ev.CallStarted | ev.ReplyPiece | ev.CallRetried | ev.CallFinished | ev.CallFailed,
@@ -408,10 +401,9 @@ def _apply_call(
             state.system_messages.update(
                 (message, None) for message in event.messages if message.role == "system"
             )
-            earlier = _prompt_of(instance, event.continues) if event.continues else ()
-            prompt = (*earlier, state.keep(event))
             # The model's name is in every call.
-            fresh = CallState(event.call, attempt.attempt, event.role, sys.intern(event.model), prompt)
+            model, prompt = sys.intern(event.model), state.keep(event)
+            fresh = CallState(event.call, attempt.attempt, event.role, model, prompt)
             fresh.most = state.reserved[event.call] = Spend(event.most_tokens, event.most_usd)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)

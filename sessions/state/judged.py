@@ -38,7 +38,7 @@ class JudgedFacts(msgspec.Struct, frozen=True, gc=False):
     against: tuple[str, ...]
     """Names of the timing baselines."""
     provenance: Provenance | None
-    """`None` in a session of an older version."""
+    """`None` if it is not known."""
     findings: tuple[Finding, ...]
     error: str | None
     """The first line of the error; `None` if there is none."""

@@ -194,11 +194,7 @@ def is_chosen(evaluation: Evaluation, kernel: KernelResources, case: str) -> boo
     chosen = next(filter(None, texts), "")
     if kernel.autotune_index is None or not chosen:
         return None
-    if kernel.autotune_config:
-        return kernel.autotune_config == chosen
-    # Older evaluations have the parameters alone, and Triton prints some that no config sets.
-    pairs = [part.partition(": ") for part in chosen.split(", ")]
-    return all(kernel.config.get(name, value) == value for name, _, value in pairs)
+    return kernel.autotune_config == chosen
 
 
 def chosen_cases(evaluation: Evaluation, kernel: KernelResources) -> list[str]:

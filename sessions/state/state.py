@@ -113,13 +113,13 @@ class Spend(NamedTuple):
 
 NOTHING = Spend()
 
-Prompt = tuple[KeptEvent[CallStarted], ...]
-"""The events with the messages of a prompt: the call's, after those of the calls that it continues."""
+Prompt = KeptEvent[CallStarted] | None
+"""The event with the messages of a prompt; `None` if the journal lost it."""
 
 
 def messages_of(prompt: Prompt) -> tuple[Message, ...]:
     """Returns the messages of a prompt, as they were sent."""
-    return tuple(message for started in prompt for message in started.event.messages)
+    return prompt.event.messages if prompt is not None else ()
 
 
 class LostTry(NamedTuple):
@@ -142,7 +142,7 @@ class CallState:
     attempt: str
     role: Role
     model: str
-    prompt: Prompt = ()
+    prompt: Prompt = None
     streamed: dict[str, Words] = field(default_factory=dict)
     """Text so far by `ReplyPiece.kind`; empty once the reply is complete."""
     reply: KeptEvent[CallFinished] | None = None
@@ -442,7 +442,7 @@ class DeviceState:
     waits_for: tuple[str, ...] = ()
     """Its users in words, while a candidate waits for it."""
     users: tuple[DeviceUser, ...] = ()
-    """The same users; empty in older journals."""
+    """The same users."""
     quarantined: str = ""
     """Why nothing is judged on it any more."""
     lost_wall: float = 0.0

@@ -51,7 +51,6 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     retries: int
     failed: str
     served: ServedModel | None = None
-    """Left out if unknown, so that an attempt of an older version keeps the id of its commit."""
 
 
 class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import secrets
 
 from sessions.files import write_whole
-from sessions.home import JOURNAL, Home
+from sessions.home import Home
 from sessions.settings import AGENT, RunSettings
 
-from .repository import HEADS, Repository
+from .repository import Repository
 
 KEY = "refs/wavedeck/key"
 """Ref of a blob with random bytes; the id of the blob is the key."""
@@ -38,8 +38,6 @@ def home_key(home: Home, repository: Repository) -> str:
         if key is None:
             key = repository.write_files({"key": secrets.token_bytes(32)})["key"]
             repository.sync_added()
-            if _has_only_own(repository):
-                _mark_all(repository, key)
             repository.write_ref(KEY, key)
         write_whole(home.store_key, key.encode() + b"\n", mode=0o600)
     return key
@@ -64,18 +62,3 @@ def settings_acts(settings: RunSettings) -> list[str]:
     return [f"{verb} {value!r}" for verb, value in acts.items() if value] + [
         "judge its kernels in the sandbox"
     ]
-
-
-def _has_only_own(repository: Repository) -> bool:
-    """True if nothing was ever fetched into a store without a key: Wavedeck made it, or `git clone --mirror`."""
-    config = (repository.git_dir / "config").read_text(errors="replace")
-    is_made_here = "hooksPath = /dev/null" in config or "mirror = true" in config
-    traces = ("FETCH_HEAD", "refs/wavedeck", "refs/remotes")
-    return is_made_here and not any((repository.git_dir / trace).exists() for trace in traces)
-
-
-def _mark_all(repository: Repository, key: str) -> None:
-    for ref, sha in repository.branches().commits.items():
-        session, _, name = ref.removeprefix(HEADS).partition("/")
-        if name == JOURNAL:
-            repository.write_ref(own_ref(key, session), sha)

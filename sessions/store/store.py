@@ -65,7 +65,7 @@ class NewCommit(NamedTuple):
 
 
 class DecisionCommit(NamedTuple):
-    """A commit of the branch `accepted`; a `fetch` commit of an earlier version has no task and no attempt."""
+    """A commit of the branch `accepted`."""
 
     commit: str
     accepts: bool

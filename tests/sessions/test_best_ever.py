@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import msgspec
 import pytest
 
 from harness import Verdict
 from harness.wire.results.provenance import Provenance
-from sessions import Home, Recorder, Store, fold, list_sessions
+from sessions import Home, Recorder, fold, list_sessions
 from sessions import events as ev
 from sessions.best_ever import BestEver
 from sessions.best_ever import bests_ever as bests_over
@@ -38,7 +36,7 @@ def record(
 
 
 def bests_ever(home: Home) -> list[BestEver]:
-    return bests_over(home, list_sessions(home))
+    return bests_over(list_sessions(home))
 
 
 def test_confirmed_attempt_comes_before_a_faster_unconfirmed_one(home: Home) -> None:
@@ -82,15 +80,3 @@ def test_rejected_and_failed_attempts_are_no_best() -> None:
     assert not measured_bests(
         fold([story.started(), *story.attempt("softmax#1/1", Verdict.CORRECT, speedup=2.0), decision])
     )
-
-
-def test_summary_of_an_older_version_is_completed_from_the_journal(copied_home: Home) -> None:
-    [before] = bests_ever(copied_home)
-    with Store.of(copied_home) as store:
-        _, summary = store.describe(story.SESSION)
-        older = msgspec.structs.replace(summary, bests=None)
-        files = {"summary.json": msgspec.json.encode(older)}
-        store.extend_journal(story.SESSION, files, message="older", wall=0.0)
-    shutil.rmtree(copied_home.files(story.SESSION).folder)
-    assert list_sessions(copied_home)[0].bests is None
-    assert bests_ever(copied_home) == [before]

@@ -149,15 +149,3 @@ def test_own_sessions_stay_own_in_a_mirror_and_after_a_restart(home: Home, tmp_p
         assert len(list_sessions(place)) == 2
         for session in (stored.FIRST, stored.SECOND):
             require_trust(place, session)
-
-
-def test_sessions_of_an_older_version_stay_own_if_nothing_was_ever_fetched(home: Home, sender: Home) -> None:
-    stored.finished(home, stored.SECOND)
-    for ref in git(home.store, "for-each-ref", "--format=%(refname)", "refs/wavedeck").split():
-        git(home.store, "update-ref", "-d", ref)
-    (home.store / "refs/wavedeck").rmdir()
-    home.store_key.unlink()
-    require_trust(home, stored.SECOND)
-    fetch_sessions(home, str(sender.store), [stored.FIRST], on_progress=lambda _: None)
-    with pytest.raises(ForeignSession):
-        require_trust(home, stored.FIRST)

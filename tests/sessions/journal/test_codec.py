@@ -12,13 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import Evaluation, Stage, Verdict
+from harness import Stage, Verdict
 from sessions import events as ev
 from sessions.errors import EventNotKeepable
 from sessions.journal.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
-from sessions.settings import MethodOptions
 from tests.support.sessions import story
-from tests.support.sessions.journals import correct, latencies
 
 NAMES = (
     "softmax",
@@ -82,54 +80,9 @@ def test_unknown_event_is_not_a_bad_line() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "event"),
-    [
-        (
-            b'{"type":"stop_asked","seq":7,"instance":"softmax#1","by":"me"}',
-            ev.RetireAsked(seq=7, instance="softmax#1", by="me"),
-        ),
-        (b'{"type":"continued","seq":8,"instance":"","by":"me"}', ev.Unpaused(seq=8, by="me")),
-    ],
-)
-def test_event_under_its_older_tag_is_read(line: bytes, event: ev.Event) -> None:
-    assert decode(line) == event
-    assert isinstance(decode(line.replace(b'"me"', b"7")), BadLine)
-
-
-def test_prompt_style_is_read_from_older_sessions() -> None:
-    assert msgspec.json.decode(b'{"profile":"kernelllm"}', type=MethodOptions).prompt_style == "kernelllm"
-
-
 def test_unknown_fields_are_ignored() -> None:
     line = encode(ev.Notice(seq=3, level="info", message="hello"))[:-1] + b',"colour":"red"}'
     assert decode(line) == ev.Notice(seq=3, level="info", message="hello")
-
-
-def test_calls_of_a_session_whose_model_called_tools_still_open() -> None:
-    call = b'{"id":"call_1","type":"function","function":{"name":"eval","arguments":"{}"}}'
-    turn = b'"turn":[{"role":"assistant","content":null,"tool_calls":[%s]}]' % call
-    started = ev.CallStarted(
-        call="softmax#1/1/generator/2",
-        attempt="softmax#1/1",
-        role=ev.Role.GENERATOR,
-        model="m",
-        messages=(ev.Message("assistant", "**eval**"), ev.Message("tool", "wrong")),
-        continues="softmax#1/1/generator/1",
-    )
-    line = encode(started).replace(b'"**eval**"', b'"**eval**",%s' % turn)
-    assert decode(line.replace(b'"wrong"', b'"wrong","answers":"call_1"')) == started
-    finished = ev.CallFinished(call=started.call, text="**eval**")
-    assert decode(encode(finished)[:-1] + b",%s}" % turn) == finished
-
-
-def test_times_of_a_session_that_timed_three_sides_still_open() -> None:
-    evaluation = correct(speed=latencies())
-    old = b'"rival_ms":0.03,"rival_speedup":1.05,"rival_ci":[1.02,1.07],"candidate_ms":'
-    event = ev.AttemptJudged(attempt="vector_add#1/1", evaluation=evaluation)
-    assert decode(encode(event).replace(b'"candidate_ms":', old)) == event
-    file = msgspec.json.encode(evaluation).replace(b'"candidate_ms":', old)
-    assert msgspec.json.decode(file, type=Evaluation) == evaluation
 
 
 @pytest.mark.parametrize(

@@ -108,17 +108,6 @@ def test_value_that_left_the_cache_is_read_again(journal: Path, monkeypatch: pyt
     assert state == whole
 
 
-def test_conversation_goes_on_from_an_earlier_call(tmp_path: Path) -> None:
-    follow = ev.CallStarted(
-        call="softmax#1/3/optimizer/2", attempt="softmax#1/3", role=ev.Role.OPTIMIZER, model="test:model",
-        messages=(ev.Message("user", "And now?"),), continues="softmax#1/1/optimizer/1",
-    )  # fmt: skip
-    path = write(tmp_path / "journal.jsonl", [*chain(3), follow])
-    state = fold(JournalReader(JournalFile(path)))
-    first = state.attempt("softmax#1/1").calls[0]
-    assert state.attempt("softmax#1/3").calls[-1].messages == (*first.messages, *follow.messages)
-
-
 def test_damaged_journal_gives_each_event_its_own_value(tmp_path: Path) -> None:
     first, second = (
         ev.CandidateProposed(attempt=f"softmax#1/{number}", source=f"{number}", seq=5) for number in (1, 2)

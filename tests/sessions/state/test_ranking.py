@@ -149,23 +149,14 @@ def test_a_binary_of_a_short_and_a_long_case_counts_for_both() -> None:
     assert rank(msgspec.structs.replace(both, resources={"gfx942": (kernel,)})).load_bits == 5.0
 
 
-@pytest.mark.parametrize("printed", ["BLOCK: 64, num_warps: 4, maxnreg: None", ""], ids=["new", "older"])
-def test_the_chosen_config_is_known_with_and_without_its_text(printed: str) -> None:
-    """Older evaluations have only the parameters of a config, not the text that Triton prints."""
+def test_the_chosen_config_is_known_by_its_text() -> None:
     chosen = "BLOCK: 64, num_warps: 4, maxnreg: None"
-    kernel = msgspec.structs.replace(
-        CORRECT.resources["gfx942"][0],
-        config={"BLOCK": "64", "num_warps": "4"},
-        autotune_index=1,
-        autotune_config=printed,
-    )
+    kernel = msgspec.structs.replace(CORRECT.resources["gfx942"][0], autotune_index=1, autotune_config=chosen)
     timed = latency(kernel.case, 1.0, 2.0)
     judged = msgspec.structs.replace(
         CORRECT, latency=(msgspec.structs.replace(timed, configs={kernel.kernel: chosen}),)
     )
     assert is_chosen(judged, kernel, kernel.case)
-    rejected = msgspec.structs.replace(
-        kernel, config={"BLOCK": "32", "num_warps": "4"}, autotune_config=printed.replace("64", "32")
-    )
+    rejected = msgspec.structs.replace(kernel, autotune_config=chosen.replace("64", "32"))
     assert is_chosen(judged, rejected, kernel.case) is False
     assert is_chosen(CORRECT, kernel, kernel.case) is None

@@ -38,6 +38,6 @@ def read_archive(home: Home) -> Archive | None:
         return Archive()
     try:
         with Store.read_only(home.store) as store:
-            return Archive(store.accepted(), bests_ever(home, list_sessions(home)))
+            return Archive(store.accepted(), bests_ever(list_sessions(home)))
     except (OSError, SessionsError):
         return None

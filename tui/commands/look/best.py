@@ -50,7 +50,7 @@ def print_bests(tasks: Sequence[str], *, as_json: bool) -> None:
     home = home_from(os.environ)
     infos = list_sessions(home)
     say_damaged(infos)
-    bests = bests_ever(home, infos)
+    bests = bests_ever(infos)
     measured = {best.measured.task for best in bests}
     for task in tasks:
         if full_task(task) not in measured:
