@@ -28,17 +28,17 @@ class Refs(NamedTuple):
     """The branches of a repository."""
 
     commits: dict[str, str]
-    """Id of the commit of each branch, local (`refs/heads/...`) and fetched (`refs/remotes/...`)."""
+    """Id of the commit of each ref; a branch is local (`refs/heads/...`) or fetched (`refs/remotes/...`)."""
     damaged: frozenset[str]
     """Branches whose file has no id, and `packed-refs` if a line of it cannot be read."""
 
 
-def read_refs(git_dir: Path) -> Refs:
-    """Returns all branches. Symbolic refs are left out."""
+def read_refs(git_dir: Path, folders: tuple[str, ...] = FOLDERS) -> Refs:
+    """Returns all refs below the folders, without symbolic ones."""
     commits: dict[str, str] = {}
     damaged: set[str] = set()
     # In this order: git writes `packed-refs` before it removes the packed ref files.
-    for ref in _ref_files(git_dir):
+    for ref in _ref_files(git_dir, folders):
         with suppress(FileNotFoundError):
             content = _read(git_dir / ref)
             if content.startswith(b"ref: "):
@@ -52,7 +52,7 @@ def read_refs(git_dir: Path) -> Refs:
     if unreadable:
         damaged.add(PACKED)
     for ref, sha in packed.items():
-        if ref not in damaged and ref.startswith(FOLDERS):
+        if ref not in damaged and ref.startswith(folders):
             commits.setdefault(ref, sha)
     return Refs(commits, frozenset(damaged))
 
@@ -85,8 +85,8 @@ def read_packed(git_dir: Path) -> tuple[dict[str, str], list[bytes]]:
     return commits, unreadable
 
 
-def _ref_files(git_dir: Path) -> Iterator[str]:
-    for top in FOLDERS:
+def _ref_files(git_dir: Path, folders: tuple[str, ...]) -> Iterator[str]:
+    for top in folders:
         for folder, _, names in os.walk(git_dir / top):
             for name in names:
                 if not name.endswith(".lock"):

@@ -394,22 +394,28 @@ class Repository:
                 path.rename(packs / path.name)
             sync_folder(packs)
 
-    def all_commits(self) -> Iterator[Commit]:
-        """Yield every commit that can be read, also those that no ref reaches; reads the whole store."""
-        with self._thread_lock, _translated():
-            listed = self._repo.git.cat_file(
-                "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)"
-            )
-        for line in listed.splitlines():
-            kind, _, sha = line.partition(" ")
-            if kind == "commit":
-                with suppress(StoreDamaged):
-                    yield self.read_commit(sha)
-
-    def index_pack(self, pack: Path) -> None:
-        """Write the index of a pack again."""
+    def problem(self) -> str:
+        """Returns what git finds damaged, in one line; empty if every ref and every object is sound. Reads the whole store."""
+        if damaged := sorted(self.branches().damaged):
+            return f"the store's file {self.git_dir / damaged[0]} is damaged"
         with _translated():
-            self._repo.git.index_pack(str(pack))
+            status, _, complaints = self._repo.git.fsck(
+                "--no-dangling", "--no-progress", with_extended_output=True, with_exceptions=False
+            )
+        words = next((line for line in complaints.splitlines() if not line.startswith("notice")), "")
+        return f"the store {self.git_dir} is damaged ({words})" if status else ""
+
+    def index_packs(self) -> None:
+        """Write the index of each pack again; a pack that cannot be read keeps its own."""
+        for pack in (self.git_dir / "objects" / "pack").glob("*.pack"):
+            index = pack.with_suffix(".idx")
+            with (
+                tempfile.TemporaryDirectory(dir=self.git_dir) as folder,
+                suppress(StoreBroken),
+                _translated(),
+            ):
+                self._repo.git.index_pack("-o", f"{folder}/{index.name}", str(pack))
+                Path(folder, index.name).replace(index)
 
     def sync_objects(self) -> None:
         """Make the names of loose objects durable: for a store that cannot be packed."""

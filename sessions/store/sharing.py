@@ -82,7 +82,7 @@ def fetch_sessions(
         if not fresh:
             return _shared(names, fresh)
         try:
-            remote.fetch(fresh, FETCHED, on_progress)
+            remote.fetch([f"+{HEADS}{branch}:{FETCHED}{branch}" for branch in fresh], on_progress)
             _take_over(home, store, fresh)
         finally:
             with store.repository.writing():
@@ -158,7 +158,7 @@ KEPT_LINES = 20
 class Remote:
     """A repository that the store at `git_dir` exchanges branches with."""
 
-    def __init__(self, git_dir: Path, address: str) -> None:
+    def __init__(self, git_dir: Path, address: str, *, settings: Sequence[str] = SETTINGS) -> None:
         """`address` is a path, a URL or the name of a remote of the store; `RemoteUnusable` if it is an option or a helper."""
         if address.startswith("-") or not address.strip():
             raise RemoteUnusable(address, why="it is no path and no URL")
@@ -167,6 +167,7 @@ class Remote:
         # Git runs in the store's folder, so a relative path must not reach it.
         self.address = str(Path(address).absolute()) if Path(address).exists() else address
         self._repo = open_git(git_dir)
+        self._settings = settings
 
     def __enter__(self) -> Remote:
         return self
@@ -186,14 +187,13 @@ class Remote:
         refs = [f"{HEADS}{branch}:{HEADS}{branch}" for branch in branches]
         self._exchange(["push", "--atomic", "--progress", "--", self.address, *refs], on_progress)
 
-    def fetch(self, branches: Sequence[str], prefix: str, on_progress: Callable[[str], None]) -> None:
-        """Fetch branches of the remote to refs `<prefix><branch>` of the store, which it overwrites."""
-        refs = [f"+{HEADS}{branch}:{prefix}{branch}" for branch in branches]
-        options = ["--no-tags", "--no-write-fetch-head", "--progress"]
+    def fetch(self, refs: Sequence[str], on_progress: Callable[[str], None]) -> None:
+        """Fetch refs of the remote, as git's `SOURCE:DESTINATION`, all of them or none."""
+        options = ["--atomic", "--no-tags", "--no-write-fetch-head", "--progress"]
         self._exchange(["fetch", *options, "--", self.address, *refs], on_progress)
 
     def _exchange(self, arguments: Sequence[str], on_progress: Callable[[str], None]) -> None:
-        options = [part for setting in SETTINGS for part in ("-c", setting)]
+        options = [part for setting in self._settings for part in ("-c", setting)]
         last_lines: list[str] = []
         with self._translated(last_lines):
             process = self._repo.git.execute(["git", *options, *arguments], as_process=True)

@@ -13,6 +13,7 @@ from harness import Verdict
 from sessions import Home, fold, journal_of, list_sessions, record_at_rest
 from sessions import events as ev
 from sessions.errors import JournalNotReadable
+from sessions.files import locked
 from sessions.repairs import Repair, repairs
 from sessions.store.sharing import fetch_sessions
 from sessions.store.store import Store
@@ -58,18 +59,9 @@ def empty_head(home: Home) -> None:
     (home.store / "HEAD").write_bytes(b"")
 
 
-def no_head(home: Home) -> None:
-    (home.store / "HEAD").unlink()
-
-
 def folder_as_head(home: Home) -> None:
     (home.store / "HEAD").unlink()
     (home.store / "HEAD" / "inner").mkdir(parents=True)
-
-
-def file_as_refs(home: Home) -> None:
-    no_refs(home)
-    (home.store / "refs").write_bytes(b"")
 
 
 def no_refs(home: Home) -> None:
@@ -105,11 +97,6 @@ def packed_refs(home: Home) -> None:
     path.write_bytes(b"".join(lines[:-2]) + lines[-2][:50])
 
 
-def empty_packed_refs(home: Home) -> None:
-    git(home.store, "pack-refs", "--all")
-    (home.store / "packed-refs").write_bytes(b"")
-
-
 def pack_index(home: Home) -> None:
     next((home.store / "objects" / "pack").glob("*.idx")).unlink()
 
@@ -122,10 +109,6 @@ def pack_index_with_garbage(home: Home) -> None:
 
 def lost_tree_of_a_finished_session(home: Home) -> None:
     object_of(home, f"{FINISHED}/starter/softmax/1~1^{{tree}}").unlink()
-
-
-def lost_summary_of_a_finished_session(home: Home) -> None:
-    object_of(home, f"{FINISHED}/_journal:summary.json").unlink()
 
 
 def empty_object(home: Home) -> None:
@@ -155,9 +138,7 @@ def lost_blob_of_a_stopped_session(home: Home) -> None:
     "harm",
     [
         empty_head,
-        no_head,
         folder_as_head,
-        file_as_refs,
         no_refs,
         journal_ref_of_a_stopped_session,
         journal_ref_of_a_finished_session,
@@ -165,11 +146,9 @@ def lost_blob_of_a_stopped_session(home: Home) -> None:
         accepted_ref,
         accepted_tree,
         packed_refs,
-        empty_packed_refs,
         pack_index,
         pack_index_with_garbage,
         lost_tree_of_a_finished_session,
-        lost_summary_of_a_finished_session,
         empty_object,
         lost_blob_of_a_stopped_session,
         whole_store,
@@ -200,14 +179,19 @@ def test_damaged_store_is_repaired_without_a_loss(full: Home, harm: Callable[[Ho
 
 def repair_all(home: Home) -> int:
     """Do each repair; return their number."""
-    number = 0
+    done = _done(home)
+    assert all(repair.act and repair.damage and repair.remedy for repair in done), done
+    return len(done)
+
+
+def _done(home: Home) -> list[Repair]:
+    """Do each repair that is possible; return all."""
+    done = []
     for repair in repairs(home):
-        assert repair.act is not None, repair
-        assert repair.damage
-        assert repair.remedy
-        repair.act()
-        number += 1
-    return number
+        if repair.act is not None:
+            repair.act()
+        done.append(repair)
+    return done
 
 
 def test_repaired_branch_has_no_decision_of_another_home(full: Home, tmp_path: Path) -> None:
@@ -223,14 +207,33 @@ def test_repaired_branch_has_no_decision_of_another_home(full: Home, tmp_path: P
         assert [kernel.by for kernel in store.accepted().values()] == ["bob"]
 
 
-def test_lost_piece_of_a_journal_that_only_git_has_is_named_and_stays(full: Home) -> None:
+def test_session_of_which_only_git_has_a_part_is_named_and_stays_in_the_damaged_store(full: Home) -> None:
     full.files(FINISHED).stored_journal.unlink()
     object_of(full, f"{FINISHED}/_journal:journal/00000001.jsonl").unlink()
-    before = git(full.store, "for-each-ref")
-    [repair] = [repair for repair in found(full) if repair.act is None]
-    assert f"the journal of {FINISHED} is damaged" in repair.damage
-    assert "cp -rn" in repair.remedy
-    assert git(full.store, "for-each-ref") == before
+    before = git(full.store, "for-each-ref", f"refs/heads/{FINISHED}")
+    renewal, lost = _done(full)
+    assert renewal.act is not None
+    assert lost.act is None
+    assert f"the journal of {FINISHED} is damaged" in lost.damage
+    assert f"wavedeck sessions fetch COPY/store.git {FINISHED}" in lost.remedy
+    assert git(full.store / "damaged", "for-each-ref", f"refs/heads/{FINISHED}") == before
+    assert [info.name for info in list_sessions(full)] == [STOPPED]
+
+
+def test_session_that_only_git_has_and_can_read_is_kept(full: Home) -> None:
+    shutil.rmtree(full.files(FINISHED).folder)
+    object_of(full, f"{FINISHED}/_journal:summary.json").unlink()
+    assert repair_all(full) == 2, "its journal is written, and then its branches"
+    assert [info.state for info in list_sessions(full)] == ["finished", "stopped"]
+    assert_sound(full.store)
+
+
+def test_store_of_a_running_session_is_left_alone(full: Home) -> None:
+    empty_head(full)
+    with locked(full.files(STOPPED).lock, wait_s=1.0):
+        [repair] = repairs(full)
+    assert repair.act is None
+    assert STOPPED in repair.remedy
 
 
 def test_damaged_journal_of_a_finished_session_is_written_again_from_the_store(full: Home) -> None:
@@ -244,12 +247,8 @@ def test_damaged_journal_of_a_finished_session_is_written_again_from_the_store(f
     assert list_sessions(full)[0].state == "finished"
 
 
-def found(home: Home) -> list[Repair]:
-    return list(repairs(home))
-
-
 def test_sound_store_needs_no_repair_and_stays_as_it_is(full: Home) -> None:
     before = sorted(path for path in full.root.rglob("*") if path.name != "store.lock")
-    assert found(full) == []
+    assert [*repairs(full)] == []
     assert sorted(path for path in full.root.rglob("*") if path.name != "store.lock") == before
-    assert found(Home(full.root / "nowhere")) == []
+    assert [*repairs(Home(full.root / "nowhere"))] == []

@@ -120,7 +120,7 @@ def test_damaged_head_is_named_with_its_repair(shell: Shell, home: Home) -> None
             assert "wavedeck doctor --repair" in done.err
 
 
-def test_doctor_names_the_damage_and_repairs_it_step_by_step(shell: Shell, home: Home) -> None:
+def test_doctor_names_the_damage_and_its_step_and_repairs_it(shell: Shell, home: Home) -> None:
     stored.stopped(home, stored.SECOND)
     stored_only(home)
     lose(home, f"{stored.FIRST}/_journal:summary.json")
@@ -133,10 +133,10 @@ def test_doctor_names_the_damage_and_repairs_it_step_by_step(shell: Shell, home:
     assert (done.code, done.err) == (ExitCode.DONE, "")
     assert done.out.splitlines() == [
         f"the store's file {home.store / 'HEAD'} is empty",
-        "  will write HEAD as in a new store; branches and objects stay as they are",
+        f"  will make a new store of all that git can still read, and keep this one in {home.store / 'damaged'}",
         "  done",
-        f"the store lost objects of {stored.FIRST}",
-        "  will write them again from its journal",
+        f"the store lost {stored.FIRST}",
+        "  will write it again from its journal",
         "  done",
         "2 damages, 0 left",
     ]
@@ -151,7 +151,7 @@ def test_doctor_says_what_it_cannot_repair(shell: Shell, home: Home) -> None:
     assert done.code == ExitCode.FAILED
     assert f"the journal of {stored.FIRST} is damaged" in done.out
     assert "cannot be repaired here: " in done.out
-    assert done.out.endswith("1 damage, 1 left\n")
+    assert done.out.endswith("2 damages, 1 left\n")
     assert shell("doctor", "--repair", "--json").code == ExitCode.USAGE
 
 
