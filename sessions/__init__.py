@@ -10,16 +10,29 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .catalog import delete_session, find_session, journal_of, list_sessions
-    from .errors import SessionsError
-    from .home import Home, SessionFiles, home_from
-    from .journal.journal import EventClock, Journal, JournalTail, read_journal
-    from .recording import load_recording, write_recording
-    from .state.folding import apply, fold
-    from .state.state import AttemptState, InstanceState, SessionState
-    from .store.reconcile import record_at_rest, resume
-    from .store.recorder import Recorder
-    from .store.store import Store
+    from .catalog import delete_session as delete_session
+    from .catalog import find_session as find_session
+    from .catalog import journal_of as journal_of
+    from .catalog import list_sessions as list_sessions
+    from .errors import SessionsError as SessionsError
+    from .home import Home as Home
+    from .home import SessionFiles as SessionFiles
+    from .home import home_from as home_from
+    from .journal.journal import EventClock as EventClock
+    from .journal.journal import Journal as Journal
+    from .journal.journal import JournalTail as JournalTail
+    from .journal.journal import read_journal as read_journal
+    from .recording import load_recording as load_recording
+    from .recording import write_recording as write_recording
+    from .state.folding import apply as apply
+    from .state.folding import fold as fold
+    from .state.state import AttemptState as AttemptState
+    from .state.state import InstanceState as InstanceState
+    from .state.state import SessionState as SessionState
+    from .store.reconcile import record_at_rest as record_at_rest
+    from .store.reconcile import resume as resume
+    from .store.recorder import Recorder as Recorder
+    from .store.store import Store as Store
 
 _NAMES = {
     "catalog": ("delete_session", "find_session", "journal_of", "list_sessions"),
@@ -34,32 +47,6 @@ _NAMES = {
     "store.store": ("Store",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
-
-__all__ = [
-    "AttemptState",
-    "EventClock",
-    "Home",
-    "InstanceState",
-    "Journal",
-    "JournalTail",
-    "Recorder",
-    "SessionFiles",
-    "SessionState",
-    "SessionsError",
-    "Store",
-    "apply",
-    "delete_session",
-    "find_session",
-    "fold",
-    "home_from",
-    "journal_of",
-    "list_sessions",
-    "load_recording",
-    "read_journal",
-    "record_at_rest",
-    "resume",
-    "write_recording",
-]
 
 
 def __getattr__(name: str) -> object:

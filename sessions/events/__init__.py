@@ -3,6 +3,8 @@
 Tags are never reused, and new fields have defaults: an older reader skips and counts unknown events.
 """
 
+from typing import get_args
+
 from .attempts import GIVEN as GIVEN
 from .attempts import UNASKED as UNASKED
 from .attempts import AttemptCommitted as AttemptCommitted
@@ -26,7 +28,6 @@ from .calls import Role as Role
 from .calls import ServedModel as ServedModel
 from .calls import Usage as Usage
 from .commands import ALL_GPUS as ALL_GPUS
-from .commands import COMMANDS as COMMANDS
 from .commands import NOTHING_TO_STOP as NOTHING_TO_STOP
 from .commands import AgentLeft as AgentLeft
 from .commands import AttemptBanned as AttemptBanned
@@ -141,3 +142,9 @@ AnyEvent = (
     | SessionFinished
 )
 """Every event of a journal."""
+COMMANDS: dict[str, type[Command]] = {
+    str(kind.__struct_config__.tag): kind
+    for kind in (Ping, Stop, *get_args(AnyEvent))
+    if issubclass(kind, Command)
+}
+"""Every command by its tag."""

@@ -467,35 +467,6 @@ class Ping(Command, frozen=True, kw_only=True, tag="ping"):
     follows_end = True
 
 
-COMMANDS: dict[str, type[Command]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (
-        *(
-            Ping,
-            Stop,
-            DecisionMade,
-            DecisionUndone,
-            HintGiven,
-            AttemptPinned,
-            AttemptBanned,
-            Paused,
-            Unpaused,
-        ),
-        *(
-            RetireAsked,
-            SessionExtended,
-            InstanceForked,
-            MeasureAsked,
-            ProfileAsked,
-            DeviceLent,
-            DeviceReturned,
-        ),
-        *(SessionTitled, CandidateSent, CandidateWithdrawn, AgentLeft),
-    )
-}
-"""Every command by its tag."""
-
-
 def checked(command: C, state: SessionState) -> C:
     """Returns the command as a session in this state records it. Raises `CommandRefused`."""
     if refusal := command.refusal(state):
