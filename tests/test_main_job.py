@@ -20,6 +20,7 @@ from tests.support.sessions.story import git
 
 ATTEMPT_FILES = {
     "kernel.py", "attempt.json", "evaluation.json", "trace.txt", "prompt.md", "reply.md", "calls.jsonl", "reasoning.jsonl",
+    "prompts",
 }  # fmt: skip
 
 

@@ -398,9 +398,6 @@ def _apply_call(
         attempt.calls.append(call)
     match event:
         case ev.CallStarted():
-            state.system_messages.update(
-                (message, None) for message in event.messages if message.role == "system"
-            )
             # The model's name is in every call.
             model, prompt = sys.intern(event.model), state.keep(event)
             fresh = CallState(event.call, attempt.attempt, event.role, model, prompt)

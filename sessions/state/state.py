@@ -532,8 +532,6 @@ class SessionState:
     reserved: dict[str, Spend] = field(default_factory=dict)
     """The most that each call in progress can use."""
     lost_tries: list[LostTry] = field(default_factory=list)
-    system_messages: dict[Message, None] = field(default_factory=dict)
-    """Each different system message once, in order of appearance."""
     finished: bool = False
     stopped: str | None = None
     """Reason of the last `EngineStopped`, until an engine starts again."""

@@ -9,7 +9,7 @@ import hashlib
 import math
 import textwrap
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,7 +41,7 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     role: Role
     model: str
     messages: tuple[Message, ...]
-    """As sent, but the content of a system message is its path on the `_journal` branch."""
+    """As sent, but the content of a system message is its path in the commit."""
     text: str
     stop_reason: str
     usage: Usage
@@ -174,6 +174,9 @@ def attempt_files(
     reflections = [call.text.strip() for call in calls if call.finished and call.role is Role.REFLECTOR]
     if reflections:
         files["reflection.md"] = "\n\n".join(reflections) + "\n"
+    # A file of its own: git keeps each system prompt once.
+    system = [message.content for call in calls for message in call.messages if message.role == "system"]
+    files |= {_system_path(content): content for content in system}
     return {
         **{path: text.encode("utf-8", "replace") for path, text in files.items()},
         "attempt.json": _pretty(record),
@@ -190,23 +193,13 @@ def prompt_text(messages: Sequence[Message]) -> str:
     )
 
 
-def prompt_files(state: SessionState) -> dict[str, bytes]:
-    """Returns the system prompts of a session for the `_journal` branch, by path, each once."""
-    return {
-        _system_path(message.content): message.content.encode("utf-8", "replace")
-        for message in state.system_messages
-    }
-
-
 def _system_path(content: str) -> str:
     return f"prompts/{hashlib.sha256(content.encode('utf-8', 'replace')).hexdigest()[:12]}.md"
 
 
 def _with_named_system(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(
-        Message(message.role, f"$S/_journal:{_system_path(message.content)}")
-        if message.role == "system"
-        else message
+        Message(message.role, _system_path(message.content)) if message.role == "system" else message
         for message in messages
     )
 
@@ -235,24 +228,6 @@ def attempt_message(attempt: AttemptState) -> str:
 
 def _shorten(text: str) -> str:
     return textwrap.shorten(text, LINE_CHARS, placeholder=" ...")
-
-
-def exam_files(examined: Iterable[tuple[AttemptState, InstanceState]]) -> dict[str, bytes]:
-    """Returns the files of examined and measured attempts for the `_journal` branch.
-
-    - `exams/<suite>/<task>/<instance>/<attempt>.json` for an examined attempt.
-    - `spread/<suite>/<task>/<instance>/<attempt>/<device>.json` for every GPU that measured it.
-
-    They are not in the trees of the attempts, because a commit with children must not change.
-    """
-    files: dict[str, bytes] = {}
-    for attempt, instance in examined:
-        place = f"{instance.task}/{instance.instance}/{attempt.number}"
-        if attempt.exam is not None:
-            files[f"exams/{place}.json"] = _pretty(attempt.exam)
-        for measured in attempt.spread:
-            files[f"spread/{place}/{measured.device}.json"] = _pretty(measured.evaluation)
-    return files
 
 
 def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:

@@ -23,9 +23,7 @@ from .attempt_commits import (
     Reasoning,
     attempt_files,
     attempt_message,
-    exam_files,
     parents_of,
-    prompt_files,
     with_trailers,
 )
 from .decidable import find_attempt
@@ -33,7 +31,7 @@ from .importing import ImportStream
 from .repository import Repository
 from .store import attempt_branch, journal_branch, segment_name, text_path
 
-VERSION = 1
+VERSION = 2
 """Raise it when the same journal gives other commits: pushed branches then have another history than a rebuilt one."""
 PIECE_BYTES = 256 << 10
 PIECE_SHARE = 1 / 16
@@ -68,14 +66,11 @@ class Projector:
         self._stored = stored
         self._start = 0
         self._first_seq = 0
-        self._examined: dict[str, None] = {}
         self._texts: dict[str, None] = {}
 
     def see(self, event: ev.Event, end: int) -> Piece | None:
         """Return the piece that ends with this event, if one does; the state has the event, and its line ends at `end`."""
         self._first_seq = self._first_seq or event.seq
-        if isinstance(event, ev.WinnerExamined | ev.WinnerMeasured):
-            self._examined[event.attempt] = None
         if isinstance(event, ev.JudgedEvent):
             for kernels in event.evaluation.resources.values():
                 self._texts.update((digest, None) for kernel in kernels for digest in kernel.texts.values())
@@ -85,7 +80,6 @@ class Projector:
         piece = self._piece(event, end) if is_whole and end > self._stored else None
         if is_whole or end == self._stored:
             self._start, self._first_seq = end, 0
-            self._examined.clear()
             self._texts.clear()
         return piece
 
@@ -97,8 +91,7 @@ class Projector:
 
     def _piece(self, event: ev.Event, end: int) -> Piece:
         state = self._state
-        examined = (find_attempt(state, attempt) for attempt in self._examined)
-        files = {"summary.json": json_line(summarise(state)), **exam_files(examined), **prompt_files(state)}
+        files = {"summary.json": json_line(summarise(state))}
         if state.started is not None:
             files["session.json"] = json_line(state.started)
         return Piece(self._start, end, self._first_seq, files, tuple(self._texts), event.wall)

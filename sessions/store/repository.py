@@ -438,7 +438,7 @@ def _initialise(path: Path) -> None:
     (unfinished / "HEAD").write_text("ref: refs/heads/accepted\n")
     (unfinished / "config").write_text(CONFIG)
     # `git show` of an attempt then shows only the files that people read.
-    (unfinished / "info" / "attributes").write_text("*.jsonl -diff\nevaluation.json -diff\n")
+    (unfinished / "info" / "attributes").write_text("*.jsonl -diff\nevaluation.json -diff\nprompts/* -diff\n")
     unfinished.rename(path)
     sync_folder(path.parent)
 

@@ -176,5 +176,3 @@ def assert_store_is_whole(home: Home, session: str, events: list[Event], clone: 
             if attempt.evaluation is not None and attempt.source is not None
         }
         assert not commits or commits <= set(git(home.store, "rev-list", branch).split()), branch
-    exams = git(home.store, "ls-tree", "-r", "--name-only", f"{session}/_journal", "exams/").split()
-    assert len(exams) == sum(attempt.exam is not None for attempt in state.attempts())

@@ -7,14 +7,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from engine.errors import UselessToRetry
 from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from harness import Evaluation, Verdict
+from harness import Verdict
 from sessions import Home, Recorder, fold, resume
 from sessions.events import (
     AttemptJudged,
@@ -119,13 +118,9 @@ def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
     git(home.store, "clone", "-q", "--bare", ".", str(clone))
     with Store.read_only(clone) as store:
         assert stored_events(store, PLAN.session) == events
-        tree = store.session_tree(PLAN.session)
-        exams = [event for event in events if isinstance(event, WinnerExamined)]
-        assert {exam.attempt for exam in exams} == {"vector_add#1/3", "vector_add#2/3"}
-        for exam in exams:
-            kept = tree[f"exams/starter/{exam.attempt.replace('#', '/')}.json"]
-            assert msgspec.json.decode(store.repository.read_file(kept), type=Evaluation) == exam.evaluation
-            assert exam.evaluation.exam
+    exams = [event for event in events if isinstance(event, WinnerExamined)]
+    assert {exam.attempt for exam in exams} == {"vector_add#1/3", "vector_add#2/3"}
+    assert all(exam.evaluation.exam for exam in exams)
     shutil.rmtree(clone)
 
 

@@ -61,7 +61,7 @@ def test_attempt_is_one_commit_with_trailers(finished_home: Home) -> None:
 def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
     names = git(finished_home.store, "ls-tree", "--name-only", f"{BRANCH}~2").split()
     assert names == [
-        "attempt.json", "calls.jsonl", "evaluation.json", "kernel.py", "prompt.md", "reasoning.jsonl",
+        "attempt.json", "calls.jsonl", "evaluation.json", "kernel.py", "prompt.md", "prompts", "reasoning.jsonl",
         "reflection.md", "reply.md", "trace.txt",
     ]  # fmt: skip
 
@@ -70,9 +70,9 @@ def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
 
     assert show("kernel.py") == f"{story.KERNEL}# softmax#1/1\n"
     assert show("reply.md") == f"```python\n{show('kernel.py')}```"
-    named = re.match(r"## system\n\n\$S/_journal:(\S+)\n\n## user\n\n", show("prompt.md"))
+    named = re.match(r"## system\n\n(\S+)\n\n## user\n\n", show("prompt.md"))
     assert named
-    assert show(named[1], f"{SESSION}/_journal") == "You write kernels."
+    assert show(named[1]) == "You write kernels."
     assert "You write kernels" not in show("calls.jsonl")
     assert show("reflection.md") == "The mask is wrong.\n"
     assert show("trace.txt") == 'File "kernel.py", line 5\noutput 0 is wrong at (0, 3)\n'
@@ -107,6 +107,7 @@ def test_git_show_prints_no_data_files(finished_home: Home) -> None:
     assert "+# softmax#1/3" in shown
     assert '"messages"' not in shown
     assert '"stages"' not in shown
+    assert "You write kernels" not in shown
 
 
 def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> None:
