@@ -97,7 +97,7 @@ def _renew(home: Home) -> None:
     git_dir, new = home.store, _new_store(home)
     _set_aside(new)  # of a repair that was killed
     _make_readable(git_dir)
-    refs = read_refs(git_dir, ("refs",))
+    refs = read_refs(git_dir, "refs")
     incomplete = {_session_of(ref) for ref in refs.damaged}
     has_lost_refs = _was_mended(git_dir)
     with (

@@ -16,7 +16,6 @@ from sessions.errors import StoreBroken, StoreDamaged
 from sessions.files import write_whole
 
 PACKED = "packed-refs"
-FOLDERS = ("refs/heads", "refs/remotes")
 _SHA = re.compile(rb"[0-9a-f]{40}")
 _PACKED_LINE = re.compile(rb"([0-9a-f]{40}) (refs/\S+)")
 HEAD = "refs/heads/accepted"
@@ -28,17 +27,17 @@ class Refs(NamedTuple):
     """The branches of a repository."""
 
     commits: dict[str, str]
-    """Id of the commit of each ref; a branch is local (`refs/heads/...`) or fetched (`refs/remotes/...`)."""
+    """Id of the commit of each ref."""
     damaged: frozenset[str]
     """Branches whose file has no id, and `packed-refs` if a line of it cannot be read."""
 
 
-def read_refs(git_dir: Path, folders: tuple[str, ...] = FOLDERS) -> Refs:
-    """Returns all refs below the folders, without symbolic ones."""
+def read_refs(git_dir: Path, folder: str = "refs/heads") -> Refs:
+    """Returns all refs below a folder, without symbolic ones."""
     commits: dict[str, str] = {}
     damaged: set[str] = set()
     # In this order: git writes `packed-refs` before it removes the packed ref files.
-    for ref in _ref_files(git_dir, folders):
+    for ref in _ref_files(git_dir, folder):
         with suppress(FileNotFoundError):
             content = _read(git_dir / ref)
             if content.startswith(b"ref: "):
@@ -52,7 +51,7 @@ def read_refs(git_dir: Path, folders: tuple[str, ...] = FOLDERS) -> Refs:
     if unreadable:
         damaged.add(PACKED)
     for ref, sha in packed.items():
-        if ref not in damaged and ref.startswith(folders):
+        if ref not in damaged and ref.startswith(f"{folder}/"):
             commits.setdefault(ref, sha)
     return Refs(commits, frozenset(damaged))
 
@@ -85,12 +84,11 @@ def read_packed(git_dir: Path) -> tuple[dict[str, str], list[bytes]]:
     return commits, unreadable
 
 
-def _ref_files(git_dir: Path, folders: tuple[str, ...]) -> Iterator[str]:
-    for top in folders:
-        for folder, _, names in os.walk(git_dir / top):
-            for name in names:
-                if not name.endswith(".lock"):
-                    yield (Path(folder) / name).relative_to(git_dir).as_posix()
+def _ref_files(git_dir: Path, top: str) -> Iterator[str]:
+    for folder, _, names in os.walk(git_dir / top):
+        for name in names:
+            if not name.endswith(".lock"):
+                yield (Path(folder) / name).relative_to(git_dir).as_posix()
 
 
 def _read(path: Path) -> bytes:
@@ -116,7 +114,7 @@ def check_skeleton(path: Path) -> None:
         return
     except OSError as error:
         raise StoreBroken(f"the store {path} cannot be read ({error.strerror}); check its owner") from error
-    if "objects" not in names or ".git" in names:
+    if "objects" not in names:
         return
     if not (path / "refs").is_dir():
         raise StoreDamaged(f"the store's folder {path / 'refs'} is lost")

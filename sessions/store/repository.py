@@ -95,7 +95,7 @@ class Commit(NamedTuple):
 
 
 class Repository:
-    """One repository, bare or a clone with a work tree; threads may share it."""
+    """One bare repository; threads may share it."""
 
     def __init__(self, path: Path, *, lock: Path | None = None) -> None:
         """Open `path`; writing needs `lock`. `StoreBroken` if it is not a repository or is damaged."""
@@ -287,7 +287,7 @@ class Repository:
         return read_refs(self.git_dir)
 
     def read_ref(self, ref: str) -> str | None:
-        """Returns the commit of a ref of this store; `None` if there is none. For a clone use `branches`."""
+        """Returns the commit of a ref; `None` if there is none."""
         return read_ref(self.git_dir, ref)
 
     @contextmanager

@@ -25,7 +25,7 @@ from sessions.names import SESSION, choose_session
 from .recorder import LOCK_WAIT_S
 from .repository import HEADS, NO_GIT, open_git
 from .restoring import has_whole_journal, last_decision
-from .store import Store, journal_branch, local_branches
+from .store import Store, journal_branch
 
 FETCHED = "refs/wavedeck/fetched/"
 """Prefix of the refs that hold fetched branches until they are compared with the store's."""
@@ -51,7 +51,7 @@ def push_sessions(
     if not home.store.exists():
         return _shared(_chosen(prefixes, ()), ())
     with Store.read_only(home.store) as store, Remote(store.repository.git_dir, address) as remote:
-        heads = local_branches(store.repository.branches().commits)
+        heads = store.heads()
         names = _chosen(prefixes, _sessions(heads))
         theirs = remote.heads()
         branches = _branches(heads, names)

@@ -32,7 +32,6 @@ T = TypeVar("T")
 
 SEGMENT = re.compile(r"journal/[0-9]{1,20}\.jsonl")
 TEXT = re.compile(r"texts/([0-9a-f]{64})\.gz")
-REMOTES = "refs/remotes/origin/"
 ACCEPTED = "refs/heads/accepted"
 
 
@@ -111,13 +110,8 @@ def texts_of(tree: Mapping[str, str]) -> dict[str, str]:
     return {match[1]: sha for path, sha in tree.items() if (match := TEXT.fullmatch(path))}
 
 
-def local_branches(refs: Mapping[str, str], prefix: str = HEADS) -> dict[str, str]:
-    """Returns the commits of the refs below `prefix`, by the name of the branch."""
-    return {ref.removeprefix(prefix): sha for ref, sha in refs.items() if ref.startswith(prefix)}
-
-
 class Store:
-    """The store of a home, or a clone of it (read only)."""
+    """The store of a home, or a bare clone of it (read only)."""
 
     def __init__(self, repository: Repository, home: Home | None = None) -> None:
         self.repository = repository
@@ -134,7 +128,7 @@ class Store:
 
     @classmethod
     def read_only(cls, path: Path) -> Store:
-        """Open a store or a clone of it, at any path."""
+        """Open a store or a bare clone of it, at any path."""
         return cls(Repository(path))
 
     def close(self) -> None:
@@ -150,17 +144,13 @@ class Store:
     # Reading
 
     def heads(self) -> dict[str, str]:
-        """Returns the commit of each branch: this store's own and, in a clone, the branches fetched from `origin`."""
+        """Returns the commit of each branch."""
         commits = self.repository.branches().commits
-        return local_branches(commits, REMOTES) | local_branches(commits)
+        return {ref.removeprefix(HEADS): sha for ref, sha in commits.items()}
 
     def journals(self) -> dict[str, str | None]:
         """Returns the commit of each session's journal by session, oldest first; `None` if its branch is damaged."""
-        damaged = {
-            ref.removeprefix(HEADS): None
-            for ref in self.repository.branches().damaged
-            if ref.startswith(HEADS)
-        }
+        damaged = {ref.removeprefix(HEADS): None for ref in self.repository.branches().damaged}
         branches: dict[str, str | None] = {**damaged, **self.heads()}
         suffix = f"/{JOURNAL}"
         return {
@@ -225,8 +215,7 @@ class Store:
             return None
 
     def _head(self, branch: str) -> str | None:
-        # Read the ref file first: listing all refs of a clone starts a process.
-        return self.repository.read_ref(HEADS + branch) or self.heads().get(branch)
+        return self.repository.read_ref(HEADS + branch)
 
     # Origin
 

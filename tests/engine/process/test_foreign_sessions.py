@@ -64,13 +64,6 @@ def by_fetch_of_all_refs(home: Home, sender: Home) -> None:
         git(home.store, "fetch", "-q", str(sender.store), "+refs/*:refs/*")
 
 
-def by_remote(home: Home, sender: Home) -> None:
-    home.ensure()
-    with Store.of(home):
-        git(home.store, "remote", "add", "origin", str(sender.store))
-        git(home.store, "fetch", "-q", "origin")
-
-
 def by_bare_clone(home: Home, sender: Home) -> None:
     home.ensure()
     subprocess.run(["git", "clone", "-q", "--bare", str(sender.store), str(home.store)], check=True)
@@ -84,7 +77,7 @@ def by_fetch_into_new_repository(home: Home, sender: Home) -> None:
 
 @pytest.mark.parametrize(
     "bring",
-    [by_fetch, by_plain_fetch, by_fetch_of_all_refs, by_remote, by_bare_clone, by_fetch_into_new_repository],
+    [by_fetch, by_plain_fetch, by_fetch_of_all_refs, by_bare_clone, by_fetch_into_new_repository],
 )
 def test_no_engine_starts_for_a_session_of_a_stranger(
     home: Home, sender: Home, bring: Callable[[Home, Home], None]

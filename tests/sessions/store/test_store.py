@@ -115,15 +115,13 @@ def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> 
         original = story.stored_events(store, SESSION)
         assert list(store.journals()) == [SESSION]
     assert fold(original).finished
-    git(tmp_path, "clone", "--quiet", str(finished_home.store), "clone")
     git(tmp_path, "clone", "--quiet", "--bare", str(finished_home.store), "bare")
-    for path in (tmp_path / "clone", tmp_path / "bare"):
-        with Store.read_only(path) as clone:
-            assert list(clone.journals()) == [SESSION]
-            assert story.stored_events(clone, SESSION) == original
-            commit = fold(original).attempt("softmax#2/3").commit or ""
-            kernel = clone.repository.read_tree(commit)["kernel.py"]
-            assert clone.repository.read_file(kernel).endswith(b"# softmax#2/3\n")
+    with Store.read_only(tmp_path / "bare") as clone:
+        assert list(clone.journals()) == [SESSION]
+        assert story.stored_events(clone, SESSION) == original
+        commit = fold(original).attempt("softmax#2/3").commit or ""
+        kernel = clone.repository.read_tree(commit)["kernel.py"]
+        assert clone.repository.read_file(kernel).endswith(b"# softmax#2/3\n")
 
 
 def test_journal_can_be_assembled_with_plain_git(finished_home: Home) -> None:
