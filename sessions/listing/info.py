@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import BinaryIO
 
 import msgspec
 
 from sessions.errors import JournalNotReadable
 from sessions.files import open_regular
-from sessions.home import Home, SessionFiles, file_mark
+from sessions.home import Home, SessionFiles
 from sessions.journal.codec import flat
 from sessions.journal.file import JournalFile
 from sessions.journal.reader import JournalReader
@@ -102,81 +101,61 @@ class ListedSession:
         self._inode = 0
         self._reader: JournalReader | None = None
         self._state = SessionState()
-        self._stored: tuple[tuple[int, int, int], SessionInfo] | None = None
-        """The facts of a stored session, with the mark of its journal."""
+        self._last: tuple[tuple[int, int, int], SessionInfo] | None = None
+        """The facts that were read last of a session at rest, with the mark of its journal."""
 
     def info(self) -> SessionInfo | None:
         """Returns the facts; `None` if the folder has no journal: nothing was recorded, or it is being removed."""
-        files = self._files
-        running = files.running
+        files, running, mark = self._files, self._files.running, self._files.journal_mark
+        if not running and self._last is not None and self._last[0] == mark:
+            return self._last[1]
         try:
-            with os.fdopen(open_regular(files.journal), "rb") as journal:
-                kept = self._read(journal, running=running)
+            kept, stored = self._read(running=running)
         except FileNotFoundError:
-            return self._stored_info()
+            return None
         except OSError as error:
             return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
-        summary = kept.summary
+        except JournalNotReadable as error:
+            return damaged_info(files.session, str(error))
+        # While its lock is held, a compressed journal is whole: its engine ends, or somebody reads.
+        running, summary = running and not stored, kept.summary
         info = info_of(files.session, kept.started, summary, running=running)
         if running and files.reachable and (summary.finished or summary.stopped is not None):
             return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
         if running:
             return msgspec.structs.replace(info, preparing=kept.preparing)
-        if info.state is Standing.FINISHED:
-            return msgspec.structs.replace(info, state=Standing.UNSTORED)
+        if info.state is Standing.FINISHED and not stored:
+            info = msgspec.structs.replace(info, state=Standing.UNSTORED)
+        self._last = mark, info
         return info
 
-    def _read(self, journal: BinaryIO, *, running: bool) -> KeptSummary:
-        """Return what the summary beside the journal has, if it is new enough; else fold what is new in the journal."""
-        kept = (
-            kept_summary(self._files, journal, stored=False, running=running)
-            if self._reader is None
-            else None
-        )
-        if kept is not None:
-            return kept
-        with JournalFile(self._files.journal) as file:
-            inode = file.status.st_ino
-            if self._reader is None or inode != self._inode or file.size < self._reader.size:
-                self._inode, self._reader, self._state = inode, JournalReader(file), SessionState()
-            # The file is open only while it is read: a summary needs no large values.
-            self._reader.file = file
-            skim_lines(self._state, self._reader, SUMMARY)
-        made = summary_of(self._state, journal, self._reader.size)
-        if made.size >= LONG_BYTES and not running:
-            keep_summary(self._files, made)
-        return made
+    def _read(self, *, running: bool) -> tuple[KeptSummary, bool]:
+        """Return the kept summary, if it is new enough; else fold what is new in the journal. Also True if that is compressed.
 
-    def _stored_info(self) -> SessionInfo | None:
-        """Return the facts of a session of which the store has all; `None` if there is no journal."""
+        Raises `OSError` or `JournalNotReadable`.
+        """
         files = self._files
-        mark = file_mark(files.stored_journal)
-        if self._stored is None or self._stored[0] != mark:
-            try:
-                kept = stored_summary(files)
-            except FileNotFoundError:
-                return None
-            except (OSError, JournalNotReadable) as error:
-                why = JournalNotReadable(files.stored_journal, error) if isinstance(error, OSError) else error
-                return damaged_info(files.session, str(why))
-            self._stored = mark, info_of(files.session, kept.started, kept.summary, running=False)
-        return self._stored[1]
-
-
-def stored_summary(files: SessionFiles) -> KeptSummary:
-    """Returns the summary of a session with a compressed journal, which it folds only once.
-
-    Raises `OSError` or `JournalNotReadable`.
-    """
-    with os.fdopen(open_regular(files.stored_journal), "rb") as packed:
-        kept = kept_summary(files, packed, stored=True, running=False)
-        if kept is None:
-            state = SessionState()
-            with JournalFile(files.journal) as journal:
-                skim_lines(state, JournalReader(journal), SUMMARY)
-            kept = summary_of(state, packed, files.stored_journal.stat().st_size)
-            keep_summary(files, kept)
-        return kept
+        try:
+            opened, stored = open_regular(files.journal), False
+        except FileNotFoundError:
+            opened, stored = open_regular(files.stored_journal), True
+        with os.fdopen(opened, "rb") as written:
+            if self._reader is None and (
+                kept := kept_summary(files, written, stored=stored, running=running)
+            ):
+                return kept, stored
+            with JournalFile(files.journal) as file:
+                inode = file.status.st_ino
+                if self._reader is None or inode != self._inode or file.size < self._reader.size:
+                    self._inode, self._reader, self._state = inode, JournalReader(file), SessionState()
+                # The file is open only while it is read: a summary needs no large values.
+                self._reader.file = file
+                skim_lines(self._state, self._reader, SUMMARY)
+            size = os.fstat(opened).st_size if stored else self._reader.size
+            made = summary_of(self._state, written, size)
+        if stored or (size >= LONG_BYTES and not running):
+            keep_summary(files, made)
+        return made, stored
 
 
 def running_infos(home: Home) -> list[SessionInfo]:

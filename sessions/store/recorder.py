@@ -40,7 +40,7 @@ from sessions.home import Home, SessionFiles
 from sessions.journal.file import JournalFile, compress_journal
 from sessions.journal.journal import EventClock, JournalWriter, open_journal
 from sessions.journal.reader import JournalReader
-from sessions.listing.info import stored_summary
+from sessions.listing.info import ListedSession
 from sessions.listing.kept_summary import LONG_BYTES, keep_summary, summary_of
 from sessions.state.folding import apply
 from sessions.state.state import AttemptState, InstanceState, SessionState
@@ -453,7 +453,7 @@ class Recorder:
             ) from error
         # Not before: without room, the engine records that it stops.
         self._writer.close()
-        stored_summary(self.files)
+        ListedSession(self.files).info()  # it keeps the summary
         self.files.tidy()
 
     def close(self) -> None:
