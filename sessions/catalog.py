@@ -15,6 +15,7 @@ from .errors import (
     CommandRefused,
     ForeignSession,
     HomeNotWritable,
+    JournalNotReadable,
     NoSuchSession,
     NoSuchSessionOrStudy,
     SessionBusy,
@@ -24,18 +25,18 @@ from .files import FileLock
 from .home import Home, SessionFiles, file_mark
 from .journal.journal import Journal, parse
 from .journal.reader import JournalReader
-from .listing.description import SessionSummary, summarise
+from .listing.description import summarise
 from .listing.info import ListedSession, damaged_info, info_of
 from .listing.info import SessionInfo as SessionInfo
 from .listing.info import Standing as Standing
-from .listing.skimming import Skim, skim_lines
+from .listing.skimming import SUMMARY, Skim, skim_lines
 from .names import choose_session, split_series
 from .state.folding import fold
 from .state.state import SessionState
 from .store.origin import settings_acts
 from .store.recorder import LOCK_WAIT_S
 from .store.restoring import session_journal
-from .store.store import Store, damaged_branch, journal_branch
+from .store.store import Store
 
 LATEST = "latest"
 """Names the session that was started last."""
@@ -55,7 +56,7 @@ class SessionList:
         self._home = home
         self._listed: dict[str, ListedSession] = {}
         self._stored: dict[str, SessionInfo] = {}
-        """Lines of stored sessions, by commit of the journal's branch."""
+        """Lines of sessions of the store, by commit of the journal's branch: they stay there if the home cannot be written."""
         self._reading = threading.Lock()
 
     def mark(self) -> tuple[object, ...]:
@@ -84,16 +85,17 @@ class SessionList:
             return {}
         with Store.read_only(self._home.store) as store:
             journals = {name: commit for name, commit in store.journals().items() if name not in here}
-            infos = {
-                name: self._stored.get(commit or "") or stored_info(store, name, commit)
-                for name, commit in journals.items()
-            }
-            # A repair writes lost objects again and changes no commit.
-            self._stored = {
-                commit: infos[name]
-                for name, commit in journals.items()
-                if commit and infos[name].state is not Standing.DAMAGED
-            }
+        infos = {
+            name: info
+            for name, commit in journals.items()
+            if (info := self._stored.get(commit or "") or stored_info(self._home, name)) is not None
+        }
+        # A repair writes lost objects again and changes no commit.
+        self._stored = {
+            commit: infos[name]
+            for name, commit in journals.items()
+            if commit and name in infos and infos[name].state is not Standing.DAMAGED
+        }
         return infos
 
 
@@ -102,18 +104,18 @@ def list_sessions(home: Home) -> list[SessionInfo]:
     return SessionList(home).read()
 
 
-def stored_info(store: Store, session: str, commit: str | None) -> SessionInfo:
-    """Returns the line of a session in the store, whose journal's branch is at `commit`.
+def stored_info(home: Home, session: str) -> SessionInfo | None:
+    """Returns the line of a session that only the store has, or of the example; `None` if there is none.
 
-    It is *damaged* if git lost a part, or if the branch has no commit.
+    A session of the store gets its journal. It is *damaged* if git lost a part, or if the branch has no commit.
     """
-    if commit is None:
-        return damaged_info(session, str(damaged_branch(journal_branch(session))))
     try:
-        description, summary = store.describe(session, commit=commit)
-    except StoreBroken as error:
+        state = skimmed_state(home, session, SUMMARY)
+    except NoSuchSession:
+        return None
+    except (StoreBroken, SessionBusy, JournalNotReadable) as error:
         return damaged_info(session, str(error))
-    return info_of(session, description, summary or SessionSummary(), running=False)
+    return info_of(session, state.started, summarise(state), running=False)
 
 
 def session_names(home: Home) -> list[str]:
@@ -216,15 +218,7 @@ def skimmed_state(home: Home, session: str, skim: Skim) -> SessionState:
 
 def session_info(home: Home, session: str) -> SessionInfo | None:
     """Returns the line of one session (its full name); `None` if there is none."""
-    info = ListedSession(home.files(session)).info()
-    if info is None and session == example.NAME:
-        state = session_state(home, session)
-        return info_of(session, state.started, summarise(state), running=False)
-    if info is not None or not home.store.exists():
-        return info
-    with Store.read_only(home.store) as store:
-        journals = store.journals()
-        return stored_info(store, session, journals[session]) if session in journals else None
+    return ListedSession(home.files(session)).info() or stored_info(home, session)
 
 
 def require_trust(home: Home, session: str) -> None:

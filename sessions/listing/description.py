@@ -1,10 +1,10 @@
-"""`session.json` and `summary.json`: the facts that lists show of a session, without folding its journal."""
+"""The facts that lists show of a session."""
 
 from __future__ import annotations
 
 import msgspec
 
-from sessions.settings import SCHEMA, Schema, Seconds, SessionDescription
+from sessions.settings import SCHEMA, Schema, Seconds
 from sessions.state.bests import MeasuredBest, measured_bests
 from sessions.state.speed import Speed
 from sessions.state.state import SessionState
@@ -44,7 +44,7 @@ class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionSummary(SessionResults, frozen=True, kw_only=True):
-    """`summary.json`: the state of a session at its last event; a cache that can be rebuilt from the events."""
+    """The state of a session at its last event; a cache that can be rebuilt from the events."""
 
     schema: Schema = SCHEMA
     last_seq: int = 0
@@ -54,12 +54,8 @@ class SessionSummary(SessionResults, frozen=True, kw_only=True):
     """Reason of an engine that stopped in good order."""
 
 
-DESCRIPTION: msgspec.json.Decoder[SessionDescription] = msgspec.json.Decoder(SessionDescription)
-SUMMARY: msgspec.json.Decoder[SessionSummary] = msgspec.json.Decoder(SessionSummary)
-
-
 def summarise(state: SessionState) -> SessionSummary:
-    """Returns `summary.json` of a session in this state."""
+    """Returns the summary of a session in this state."""
     bests = bests_by_task(state)
     attempts = state.attempts()
     calls = sum(call.finished for attempt in attempts for call in attempt.calls)

@@ -21,7 +21,7 @@ from .winners import place
 
 
 class MeasuredBest(msgspec.Struct, frozen=True, kw_only=True):
-    """A measured attempt, as `summary.json` keeps the best of each task."""
+    """A measured attempt, as a summary keeps the best of each task."""
 
     task: str
     """Full name, `suite/task`."""

@@ -15,7 +15,6 @@ from sessions.home import SessionFiles
 from sessions.journal.codec import decode, tag_of
 from sessions.journal.file import JournalFile
 from sessions.journal.reader import JournalReader
-from sessions.listing.description import summarise
 from sessions.state.folding import apply
 from sessions.state.state import SessionState
 
@@ -90,10 +89,8 @@ class Projector:
         return isinstance(event, ev.AttemptCommitted) and end - self._start >= least
 
     def _piece(self, event: ev.Event, end: int) -> Piece:
-        state = self._state
-        files = {"summary.json": json_line(summarise(state))}
-        if state.started is not None:
-            files["session.json"] = json_line(state.started)
+        started = self._state.started
+        files = {"session.json": json_line(started)} if started is not None else {}
         return Piece(self._start, end, self._first_seq, files, tuple(self._texts), event.wall)
 
 

@@ -246,10 +246,10 @@ class Repository:
             parents = tuple(parent.hexsha for parent in commit.parents)
             return Commit(sha, parents, commit.tree.hexsha, message, commit.authored_date)
 
-    def read_tree(self, sha: str, *, depth: int = -1) -> dict[str, str]:
-        """Returns the id of every file below a commit or tree, by path; with depth 1, only files in its root."""
+    def read_tree(self, sha: str) -> dict[str, str]:
+        """Returns the id of every file below a commit or tree, by path."""
         with self._reading(sha):
-            items = islice(self._repo.tree(sha).traverse(depth=depth), MOST_FILES + 1)
+            items = islice(self._repo.tree(sha).traverse(), MOST_FILES + 1)
             files = {str(item.path): item.hexsha for item in items if isinstance(item, git.Blob)}
             if next(items, None) is not None:
                 raise ValueError("too many files")

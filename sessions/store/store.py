@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,16 +19,13 @@ from harness import Verdict
 from harness.wire.limits import memory_words
 from sessions.errors import NoSuchSession, StoreDamaged
 from sessions.home import JOURNAL, Home
-from sessions.listing.description import DESCRIPTION, SUMMARY, SessionSummary
 from sessions.names import SESSION, split_instance
-from sessions.settings import SCHEMA, Schema, SessionDescription
+from sessions.settings import SCHEMA, Schema
 
 from .attempt_commits import trailers_of, with_trailers
 from .loose_objects import SYNCS
 from .origin import home_key, own_ref
 from .repository import HEADS, MOST_BYTES, Repository
-
-T = TypeVar("T")
 
 SEGMENT = re.compile(r"journal/[0-9]{1,20}\.jsonl")
 TEXT = re.compile(r"texts/([0-9a-f]{64})\.gz")
@@ -197,22 +194,6 @@ class Store:
         """Returns a text of the compiler, as gzip; `None` if the session's branch lacks it."""
         sha = self.session_tree(session).get(text_path(digest))
         return self.repository.read_file(sha) if sha else None
-
-    def describe(
-        self, session: str, *, commit: str | None = None
-    ) -> tuple[SessionDescription | None, SessionSummary | None]:
-        """Returns `session.json` and `summary.json`; `None` for a file that is missing or cannot be read."""
-        tree = self.repository.read_tree(commit or self._journal_head(session), depth=1)
-        return (
-            self._read_record(tree.get("session.json"), DESCRIPTION),
-            self._read_record(tree.get("summary.json"), SUMMARY),
-        )
-
-    def _read_record(self, sha: str | None, decoder: msgspec.json.Decoder[T]) -> T | None:
-        try:
-            return decoder.decode(self.repository.read_file(sha)) if sha else None
-        except (ValueError, RecursionError):
-            return None
 
     def _head(self, branch: str) -> str | None:
         return self.repository.read_ref(HEADS + branch)

@@ -151,11 +151,11 @@ def damage_ref(damage: Damage, model: Model) -> None:
     spoil(damage, sorted(path for path in heads.rglob("*") if path.is_file()))
 
 
-def damage_summary(damage: Damage, model: Model) -> None:
-    """Remove `summary.json` of a finished session."""
+def damage_description(damage: Damage, model: Model) -> None:
+    """Remove `session.json` of a finished session."""
     model.gate.set()
     finish(damage)
-    tree = git(damage.home.store, "ls-tree", f"{damage.session}/_journal", "summary.json").split()
+    tree = git(damage.home.store, "ls-tree", f"{damage.session}/_journal", "session.json").split()
     loosen(damage.home.store)
     spoil(damage, [damage.home.store / "objects" / tree[2][:2] / tree[2][2:]])
 
@@ -263,7 +263,7 @@ TABLE = (
     kill_worker,
     damage_store,
     damage_ref,
-    damage_summary,
+    damage_description,
     damage_store_of_finished,
     damage_files,
     add_texts,

@@ -222,7 +222,7 @@ def test_session_of_which_only_git_has_a_part_is_named_and_stays_in_the_damaged_
 
 def test_session_that_only_git_has_and_can_read_is_kept(full: Home) -> None:
     shutil.rmtree(full.files(FINISHED).folder)
-    object_of(full, f"{FINISHED}/_journal:summary.json").unlink()
+    object_of(full, f"{FINISHED}/_journal:session.json").unlink()
     assert repair_all(full) == 2, "its journal is written, and then its branches"
     assert [info.state for info in list_sessions(full)] == ["finished", "stopped"]
     assert_sound(full.store)

@@ -35,8 +35,8 @@ LOST = pytest.mark.parametrize(
     "name",
     [
         f"{FIRST_ATTEMPT}^{{tree}}", f"{FIRST_ATTEMPT}:evaluation.json", f"{SESSION}/starter/softmax/1",
-        f"{SESSION}/_journal", f"{SESSION}/_journal^{{tree}}", f"{SESSION}/_journal:summary.json",
-        f"{SESSION}/_journal~1:summary.json", f"{SESSION}/_journal:journal/00000001.jsonl",
+        f"{SESSION}/_journal", f"{SESSION}/_journal^{{tree}}", f"{SESSION}/_journal:session.json",
+        f"{SESSION}/_journal:journal/00000001.jsonl",
     ],
     ids=lambda name: name.removeprefix(SESSION),
 )  # fmt: skip
@@ -147,7 +147,7 @@ def test_attempts_that_get_other_ids_take_their_successors_along(stopped: Home) 
 
 def test_damaged_object_is_an_error_and_the_next_object_is_read(stopped: Home) -> None:
     path = stopped.store / "objects"
-    sha = git(stopped.store, "rev-parse", f"{SESSION}/_journal:summary.json").strip()
+    sha = git(stopped.store, "rev-parse", f"{SESSION}/_journal:session.json").strip()
     damaged = path / sha[:2] / sha[2:]
     damaged.chmod(0o600)
     damaged.write_bytes(b"no object")

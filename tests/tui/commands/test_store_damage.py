@@ -62,10 +62,10 @@ def waiting(home: Home) -> list[tuple[SessionFiles, str]]:
     ]
 
 
-def test_session_without_its_summary_is_damaged_and_the_others_are_listed(shell: Shell, home: Home) -> None:
+def test_session_that_the_store_lost_is_damaged_and_the_others_are_listed(shell: Shell, home: Home) -> None:
     stored.stopped(home, stored.SECOND)
     stored_only(home)
-    lost = lose(home, f"{stored.FIRST}/_journal:summary.json")
+    lost = lose(home, f"{stored.FIRST}/_journal:journal/00000001.jsonl")
     done = shell("sessions")
     assert done.code == ExitCode.DONE
     assert f"{stored.FIRST} is damaged: the store" in one_line(done)
@@ -75,7 +75,10 @@ def test_session_without_its_summary_is_damaged_and_the_others_are_listed(shell:
     assert states == [(stored.SECOND, "stopped"), (stored.FIRST, "damaged")]
     assert SessionList(home).read() == list_sessions(home)
     assert shell("report", "--best").code == ExitCode.DONE
-    assert shell("sessions", "show", stored.FIRST).code == ExitCode.DONE, "its journal can be read"
+    [finding] = [f for f in examination.store(os.environ) if f.subject == "sessions"]
+    assert finding.state is State.WARNING
+    assert f"{stored.FIRST} is damaged" in finding.found
+    assert "wavedeck doctor --repair" in finding.follows
 
 
 def test_session_with_a_damaged_branch_is_damaged(shell: Shell, home: Home) -> None:
@@ -123,11 +126,7 @@ def test_damaged_head_is_named_with_its_repair(shell: Shell, home: Home) -> None
 def test_doctor_names_the_damage_and_its_step_and_repairs_it(shell: Shell, home: Home) -> None:
     stored.stopped(home, stored.SECOND)
     stored_only(home)
-    lose(home, f"{stored.FIRST}/_journal:summary.json")
-    [finding] = [f for f in examination.store(os.environ) if f.subject == "sessions"]
-    assert finding.state is State.WARNING
-    assert f"{stored.FIRST} is damaged" in finding.found
-    assert "wavedeck doctor --repair" in finding.follows
+    lose(home, f"{stored.FIRST}/_journal:session.json")
     (home.store / "HEAD").write_bytes(b"")
     done = shell("doctor", "--repair")
     assert (done.code, done.err) == (ExitCode.DONE, "")
@@ -158,7 +157,7 @@ def test_doctor_says_what_it_cannot_repair(shell: Shell, home: Home) -> None:
 def test_cockpit_lists_a_damaged_session_with_what_to_do(home: Home) -> None:
     stored.stopped(home, stored.SECOND)
     stored_only(home)
-    lose(home, f"{stored.FIRST}/_journal:summary.json")
+    lose(home, f"{stored.FIRST}/_journal:journal/00000001.jsonl")
     damaged, whole = sorted(SessionList(home).read(), key=lambda info: info.name)
     assert session_row(damaged).cells[-1].text == "damaged"
     assert session_row(whole).cells[-1].text == "stopped"
