@@ -55,7 +55,7 @@ from .attempt_commits import (
 )
 from .decidable import accepted_kernel, find_attempt
 from .projection import Piece, Projector, Rebuilt, read_texts, rebuild
-from .restoring import has_whole_journal, keep_stored_texts
+from .restoring import has_whole_journal
 from .store import NewCommit, Store, attempt_branch, segment_name
 
 E = TypeVar("E", bound=Event)
@@ -349,7 +349,6 @@ class Recorder:
 
         def work() -> Rebuilt:
             self._sync(self._writer.last_seq)
-            keep_stored_texts(self.store, self.files)
             rebuilt = rebuild(self.store.repository, self.files)
             is_new = self.store.adopt(self.session, rebuilt.branches, keeps_journal=keeps_journal)
             return rebuilt if is_new else rebuilt._replace(end=0)

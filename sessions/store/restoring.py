@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from sessions.journal.codec import decode
 from sessions.journal.file import JournalFile, compress_journal, compressed_path
 from sessions.listing.skimming import starts_of
 
+from .repository import MOST_BYTES
 from .store import Store, texts_of
 
 LOCK_WAIT_S = 60.0
@@ -58,7 +59,7 @@ def session_journal(home: Home, session: str) -> JournalFile:
 
 
 def restore(store: Store, files: SessionFiles) -> None:
-    """Write the compressed journal of a session from git, unless the session has a journal.
+    """Write the compressed journal of a session and the compiler's texts from git, unless the session has a journal.
 
     Raises `NoSuchSession`, `SessionBusy`, `StoreBroken` or `OSError`.
     """
@@ -73,6 +74,7 @@ def restore(store: Store, files: SessionFiles) -> None:
             return
         lines = store.session_lines(files.session)
         files.note_fetched(last_decision(lines), is_foreign=not store.is_own(files.session))
+        _keep_texts(store, files)
         # Not at its name: without its last lines, it would be a journal too.
         unfinished = files.folder / ".restored.jsonl"
         try:
@@ -83,22 +85,15 @@ def restore(store: Store, files: SessionFiles) -> None:
             unfinished.unlink(missing_ok=True)
 
 
-def keep_stored_texts(store: Store, files: SessionFiles) -> None:
-    """Copy the compiler's texts that only git has into the session's folder, before its branches are written anew."""
-    for digest, sha in _stored_texts(store, files.session).items():
-        if files.text(digest) is None:
-            with suppress(StoreDamaged):
-                files.keep_texts({digest: store.repository.read_file(sha)})
-
-
-def _stored_texts(store: Store, session: str) -> Mapping[str, str]:
-    """Returns the id of each text by its digest, from the newest commit with a readable tree."""
-    head = store.journals().get(session)
-    with suppress(StoreDamaged):
-        for commit in store.repository.history(head) if head else ():
-            with suppress(StoreDamaged):
-                return texts_of(store.repository.read_tree(commit.sha))
-    return {}
+def _keep_texts(store: Store, files: SessionFiles) -> None:
+    """Copy the compiler's texts of a session from git: at most `MOST_BYTES`, because a stranger may have made them."""
+    left = MOST_BYTES
+    for digest, sha in texts_of(store.session_tree(files.session)).items():
+        with suppress(StoreDamaged):
+            left -= store.repository.size_of(sha)
+            if left < 0:
+                return
+            files.keep_texts({digest: store.repository.read_file(sha)})
 
 
 def last_decision(lines: Iterable[bytes]) -> int:

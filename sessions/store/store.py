@@ -190,11 +190,6 @@ class Store:
                 raise StoreDamaged(f"the journal of {session} has more than {memory_words(MOST_BYTES)}")
             yield from io.BytesIO(data)
 
-    def read_text(self, session: str, digest: str) -> bytes | None:
-        """Returns a text of the compiler, as gzip; `None` if the session's branch lacks it."""
-        sha = self.session_tree(session).get(text_path(digest))
-        return self.repository.read_file(sha) if sha else None
-
     def _head(self, branch: str) -> str | None:
         return self.repository.read_ref(HEADS + branch)
 

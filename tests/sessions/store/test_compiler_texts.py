@@ -35,8 +35,8 @@ async def test_texts_are_in_the_folder_and_in_the_store(home: Home) -> None:
     await recorder.finish()
     assert read_text(home, SESSION, digest) == AMD
     shutil.rmtree(home.files(SESSION).folder)
-    assert read_text(home, SESSION, digest) == AMD
     record_at_rest(home, SESSION, ev.SessionTitled(title="mine"))
+    assert read_text(home, SESSION, digest) == AMD
     branch = story.git(home.store, "rev-parse", f"{SESSION}/_journal")
     story.loosen(home.store)
     story.lose(home, f"{SESSION}/_journal^{{tree}}")
