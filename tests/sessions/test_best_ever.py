@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -9,8 +11,7 @@ from harness import Verdict
 from harness.wire.results.provenance import Provenance
 from sessions import Home, Recorder, fold, list_sessions
 from sessions import events as ev
-from sessions.best_ever import BestEver
-from sessions.best_ever import bests_ever as bests_over
+from sessions.best_ever import bests_ever
 from sessions.state.bests import measured_bests
 from tests.support.sessions import story
 
@@ -35,39 +36,33 @@ def record(
         recorder.record(ev.EngineStopped(reason="asked"))
 
 
-def bests_ever(home: Home) -> list[BestEver]:
-    return bests_over(list_sessions(home))
-
-
-def test_confirmed_attempt_comes_before_a_faster_unconfirmed_one(home: Home) -> None:
-    record(home, FIRST, 1.5, confirmed=True)
-    record(home, SECOND, 1.8)
-    [best] = bests_ever(home)
-    assert (best.session, best.measured.attempt, best.measured.confirmed) == (FIRST, "softmax#1/1", True)
-    assert best.measured.speed.value == pytest.approx(1.5)
-    assert best.measured.speed.low == pytest.approx(1.5 * 0.97, rel=0.01)
-
-
-def test_of_sessions_that_tie_the_earlier_has_the_best(home: Home) -> None:
-    record(home, FIRST, 1.5)
-    record(home, SECOND, 1.504)
-    assert [best.session for best in bests_ever(home)] == [FIRST]
-
-
-def test_speedups_compare_only_on_the_same_device_product(home: Home) -> None:
-    record(home, FIRST, 1.5, product="MI300X")
-    record(home, SECOND, 1.2, product="H200 SXM")
-    record(home, THIRD, 1.7, product="MI300X")
-    assert [(best.session, best.measured.product) for best in bests_ever(home)] == [
-        (THIRD, "MI300X"),
-        (SECOND, "H200 SXM"),
-    ]
-
-
-def test_speedups_compare_only_with_the_same_driver(home: Home) -> None:
-    record(home, FIRST, 1.5, product="MI300X", driver="6.12.12")
-    record(home, SECOND, 1.2, product="MI300X", driver="6.14.0")
-    assert {best.session for best in bests_ever(home)} == {FIRST, SECOND}
+@pytest.mark.parametrize(
+    ("sessions", "best"),
+    [
+        pytest.param([{"speedup": 1.5, "confirmed": True}, {"speedup": 1.8}], [FIRST], id="confirmed"),
+        pytest.param([{"speedup": 1.5}, {"speedup": 1.504}], [FIRST], id="tie"),
+        pytest.param(
+            [
+                {"speedup": 1.5, "product": "MI300X"},
+                {"speedup": 1.2, "product": "H200 SXM"},
+                {"speedup": 1.7, "product": "MI300X"},
+            ],
+            [THIRD, SECOND],
+            id="product",
+        ),
+        pytest.param(
+            [{"speedup": 1.5, "driver": "6.12.12"}, {"speedup": 1.2, "driver": "6.14.0"}],
+            [FIRST, SECOND],
+            id="driver",
+        ),
+    ],
+)
+def test_best_is_of_one_product_and_driver_and_confirmed_before_faster(
+    home: Home, sessions: list[dict[str, Any]], best: list[str]
+) -> None:
+    for name, facts in zip((FIRST, SECOND, THIRD), sessions, strict=False):
+        record(home, name, **facts)
+    assert [found.session for found in bests_ever(list_sessions(home))] == best
 
 
 def test_rejected_and_failed_attempts_are_no_best() -> None:

@@ -49,14 +49,10 @@ def object_of(home: Home, name: str) -> Path:
     return home.store / "objects" / sha[:2] / sha[2:]
 
 
-def write_ref(home: Home, branch: str, content: bytes) -> None:
+def write_branch(home: Home, branch: str, content: bytes) -> None:
     path = home.store / "refs" / "heads" / branch
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-
-
-def empty_head(home: Home) -> None:
-    (home.store / "HEAD").write_bytes(b"")
 
 
 def folder_as_head(home: Home) -> None:
@@ -70,93 +66,46 @@ def no_refs(home: Home) -> None:
     shutil.rmtree(home.store / "refs")
 
 
-def journal_ref_of_a_stopped_session(home: Home) -> None:
-    write_ref(home, f"{STOPPED}/_journal", b"garbage\n")
-
-
-def journal_ref_of_a_finished_session(home: Home) -> None:
-    write_ref(home, f"{FINISHED}/_journal", b"\0\0\0\0")
-
-
-def attempt_ref(home: Home) -> None:
-    write_ref(home, f"{FINISHED}/starter/softmax/1", b"")
-
-
-def accepted_ref(home: Home) -> None:
-    write_ref(home, "accepted", b"garbage")
-
-
-def accepted_tree(home: Home) -> None:
-    object_of(home, "accepted^{tree}").unlink()
-
-
-def packed_refs(home: Home) -> None:
+def cut_packed_refs(home: Home) -> None:
     git(home.store, "pack-refs", "--all")
     path = home.store / "packed-refs"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-2]) + lines[-2][:50])
 
 
-def pack_index(home: Home) -> None:
-    next((home.store / "objects" / "pack").glob("*.idx")).unlink()
-
-
-def pack_index_with_garbage(home: Home) -> None:
-    index = next((home.store / "objects" / "pack").glob("*.idx"))
-    index.chmod(0o600)
-    index.write_bytes(index.read_bytes()[:-30])
-
-
-def lost_tree_of_a_finished_session(home: Home) -> None:
-    object_of(home, f"{FINISHED}/starter/softmax/1~1^{{tree}}").unlink()
-
-
-def empty_object(home: Home) -> None:
-    path = object_of(home, f"{FINISHED}/starter/softmax/1:evaluation.json")
+def cut(path: Path, lost: int | None = None) -> None:
     path.chmod(0o600)
-    path.write_bytes(b"")
+    path.write_bytes(path.read_bytes()[: -lost if lost else 0])
 
 
-def whole_store(home: Home) -> None:
-    shutil.rmtree(home.store)
+def index_of(home: Home) -> Path:
+    return next((home.store / "objects" / "pack").glob("*.idx"))
 
 
-def cut_journal_of_a_finished_session(home: Home) -> None:
-    journal = home.files(FINISHED).stored_journal
-    journal.write_bytes(journal.read_bytes()[:-20])
+ATTEMPT = f"{FINISHED}/starter/softmax/1"
+HARMS: dict[str, Callable[[Home], object]] = {
+    "empty HEAD": lambda home: cut(home.store / "HEAD"),
+    "folder as HEAD": folder_as_head,
+    "no refs": no_refs,
+    "journal ref, stopped": lambda home: write_branch(home, f"{STOPPED}/_journal", b"garbage\n"),
+    "journal ref, finished": lambda home: write_branch(home, f"{FINISHED}/_journal", b"\0\0\0\0"),
+    "attempt ref": lambda home: write_branch(home, ATTEMPT, b""),
+    "accepted ref": lambda home: write_branch(home, "accepted", b"garbage"),
+    "accepted tree": lambda home: object_of(home, "accepted^{tree}").unlink(),
+    "packed refs": cut_packed_refs,
+    "no pack index": lambda home: index_of(home).unlink(),
+    "cut pack index": lambda home: cut(index_of(home), 30),
+    "lost tree": lambda home: object_of(home, f"{ATTEMPT}~1^{{tree}}").unlink(),
+    "empty object": lambda home: cut(object_of(home, f"{ATTEMPT}:evaluation.json")),
+    "lost file, stopped": lambda home: object_of(home, f"{STOPPED}/starter/softmax/1:kernel.py").unlink(),
+    "store": lambda home: shutil.rmtree(home.store),
+    "cut journal": lambda home: cut(home.files(FINISHED).stored_journal, 20),
+    "empty journal": lambda home: cut(home.files(FINISHED).stored_journal),
+}
 
 
-def empty_journal_of_a_finished_session(home: Home) -> None:
-    home.files(FINISHED).stored_journal.write_bytes(b"")
-
-
-def lost_blob_of_a_stopped_session(home: Home) -> None:
-    object_of(home, f"{STOPPED}/starter/softmax/1:evaluation.json").unlink()
-
-
-@pytest.mark.parametrize(
-    "harm",
-    [
-        empty_head,
-        folder_as_head,
-        no_refs,
-        journal_ref_of_a_stopped_session,
-        journal_ref_of_a_finished_session,
-        attempt_ref,
-        accepted_ref,
-        accepted_tree,
-        packed_refs,
-        pack_index,
-        pack_index_with_garbage,
-        lost_tree_of_a_finished_session,
-        empty_object,
-        lost_blob_of_a_stopped_session,
-        whole_store,
-        cut_journal_of_a_finished_session,
-        empty_journal_of_a_finished_session,
-    ],
-)
-def test_damaged_store_is_repaired_without_a_loss(full: Home, harm: Callable[[Home], None]) -> None:
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_damaged_store_is_repaired_without_a_loss(full: Home, harm: Callable[[Home], object]) -> None:
     events = {name: journal_of(full, name).events for name in (FINISHED, STOPPED)}
     with Store.read_only(full.store) as store:
         accepted = store.accepted()
@@ -200,7 +149,7 @@ def test_repaired_branch_has_no_decision_of_another_home(full: Home, tmp_path: P
     record_at_rest(bob, stored.finished(bob, "20260102-050607-geak-cccc"), replace(accept, by="bob"))
     record_at_rest(full, FINISHED, replace(accept, by="alice"))
     fetch_sessions(bob, str(full.store), on_progress=lambda _line: None)
-    accepted_tree(bob)
+    HARMS["accepted tree"](bob)
     assert repair_all(bob) > 0
     assert_sound(bob.store)
     with Store.read_only(bob.store) as store:
@@ -229,7 +178,7 @@ def test_session_that_only_git_has_and_can_read_is_kept(full: Home) -> None:
 
 
 def test_store_of_a_running_session_is_left_alone(full: Home) -> None:
-    empty_head(full)
+    HARMS["empty HEAD"](full)
     with locked(full.files(STOPPED).lock, wait_s=1.0):
         [repair] = repairs(full)
     assert repair.act is None

@@ -47,16 +47,6 @@ def test_excess_of_traffic_is_weighted_by_needed_bytes() -> None:
     assert traffic_excess(unknown) is None
 
 
-def test_evaluation_of_an_older_version_counts_minimal_bytes() -> None:
-    """Its sizes had figures of samples beside them; its estimates are ignored."""
-    written = msgspec.to_builtins(msgspec.structs.replace(LEAN, full_sizes=()))
-    written["sampled"] = [{"case": "long", "sizes": {"n": 4096}, "target": "gfx942", "die_bytes": 7}]
-    written["estimate"] = [{"target": "gfx942", "case": "long", "low_us": 1.0, "high_us": 2.0}]
-    older = msgspec.convert(written, Evaluation)
-    assert older.full_sizes == (FullSize("long", {"n": 4096}),)
-    assert traffic_excess(older) == pytest.approx(1.1)
-
-
 def test_excesses_within_five_percent_tie_and_wide_loads_decide() -> None:
     slightly_worse, much_worse = counted(long=(1.11, LONG)), counted(long=(1.3, LONG))
     narrow, wide = {"16": 8}, {"128": 4, "16": 9}

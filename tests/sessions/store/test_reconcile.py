@@ -54,27 +54,6 @@ def without_last_commit_event(home: Home) -> None:
     git(home.store, "update-ref", "-d", JOURNAL_BRANCH)
 
 
-def branch_behind(home: Home) -> None:
-    """State after the disk lost the last update of a ref."""
-    git(home.store, "update-ref", BRANCH, f"{BRANCH}~1")
-
-
-def branch_gone(home: Home) -> None:
-    git(home.store, "update-ref", "-d", BRANCH)
-
-
-def branch_elsewhere(home: Home) -> None:
-    git(home.store, "update-ref", BRANCH, JOURNAL_BRANCH)
-
-
-def store_gone(home: Home) -> None:
-    shutil.rmtree(home.store)
-
-
-def journal_branch_gone(home: Home) -> None:
-    git(home.store, "update-ref", "-d", JOURNAL_BRANCH)
-
-
 def journal_branch_has_different_events(home: Home) -> None:
     with Store.of(home) as store:
         files = {"journal/00000001.jsonl": b'{"type":"notice"}\n'}
@@ -87,20 +66,20 @@ def stale_locks(home: Home) -> None:
         os.utime(home.store / name, (1.0, 1.0))
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        without_last_commit_event,
-        branch_behind,
-        branch_gone,
-        branch_elsewhere,
-        store_gone,
-        journal_branch_gone,
-        journal_branch_has_different_events,
-        stale_locks,
-    ],
-)
-async def test_resume_repairs_git(crashed: Home, harm: Callable[[Home], None]) -> None:
+HARMS: dict[str, Callable[[Home], object]] = {
+    "event of the last commit lost": without_last_commit_event,
+    "branch behind": lambda home: git(home.store, "update-ref", BRANCH, f"{BRANCH}~1"),
+    "branch gone": lambda home: git(home.store, "update-ref", "-d", BRANCH),
+    "branch elsewhere": lambda home: git(home.store, "update-ref", BRANCH, JOURNAL_BRANCH),
+    "store gone": lambda home: shutil.rmtree(home.store),
+    "journal branch gone": lambda home: git(home.store, "update-ref", "-d", JOURNAL_BRANCH),
+    "different events": journal_branch_has_different_events,
+    "stale locks": stale_locks,
+}
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+async def test_resume_repairs_git(crashed: Home, harm: Callable[[Home], object]) -> None:
     ids = commits(crashed)
     harm(crashed)
     with resume(crashed, SESSION) as recorder:
@@ -134,22 +113,20 @@ async def test_resume_commits_a_judged_attempt(home: Home) -> None:
         assert recorder.state == fold(read_journal(recorder.files.journal).events)
 
 
-async def test_resume_writes_missing_decisions_to_git(crashed: Home) -> None:
-    with resume(crashed, SESSION) as recorder:
-        recorder.record(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="ada"))
-    with resume(crashed, SESSION) as recorder:
-        assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/3"
-        recorder.record(ev.DecisionUndone(attempt="softmax#1/3", by="ada"))
-    with resume(crashed, SESSION) as recorder:
-        assert recorder.store.accepted() == {}
+async def test_resume_writes_missing_decisions_to_git_in_their_order(crashed: Home) -> None:
+    def decide(*decisions: ev.Event) -> str:
+        """Record decisions that do not reach git; return what a resume makes of them."""
+        with resume(crashed, SESSION) as recorder:
+            for decision in decisions:
+                recorder.record(decision)
+        with resume(crashed, SESSION) as recorder:
+            accepted = recorder.store.accepted()
+            return accepted["starter/softmax"].attempt if accepted else ""
 
-
-async def test_resume_writes_missing_decisions_in_their_order(crashed: Home) -> None:
-    with resume(crashed, SESSION) as recorder:
-        recorder.record(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="ada"))
-        recorder.record(ev.DecisionMade(attempt="softmax#1/2", accepted=True, by="ada"))
-    with resume(crashed, SESSION) as recorder:
-        assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/2"
+    accept = [ev.DecisionMade(attempt=f"softmax#1/{number}", accepted=True, by="ada") for number in (2, 3)]
+    assert decide(accept[1]) == "softmax#1/3"
+    assert decide(ev.DecisionUndone(attempt="softmax#1/3", by="ada")) == ""
+    assert decide(accept[1], accept[0]) == "softmax#1/2"
 
 
 def test_missing_decision_does_not_replace_a_kernel_that_was_accepted_later(home: Home) -> None:
