@@ -31,7 +31,6 @@ from .state import (
     CallState,
     DeviceState,
     InstanceState,
-    LostTry,
     SessionState,
     Spend,
     Words,
@@ -399,8 +398,8 @@ def _apply_call(
     match event:
         case ev.CallStarted():
             # The model's name is in every call.
-            model, prompt = sys.intern(event.model), state.keep(event)
-            fresh = CallState(event.call, attempt.attempt, event.role, model, prompt)
+            model, started = sys.intern(event.model), state.keep(event)
+            fresh = CallState(event.call, attempt.attempt, event.role, model, started)
             fresh.most = state.reserved[event.call] = Spend(event.most_tokens, event.most_usd)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)
@@ -445,7 +444,7 @@ def _apply_call(
 
 def _lose(state: SessionState, call: CallState) -> None:
     """Note a try of a call that may be billed although it brought no reply."""
-    state.lost_tries.append(LostTry(call.model, call.prompt))
+    state.lost_tries.append(call)
     state.assumed = state.assumed.plus(call.most)
 
 

@@ -113,27 +113,6 @@ class Spend(NamedTuple):
 
 NOTHING = Spend()
 
-Prompt = KeptEvent[CallStarted] | None
-"""The event with the messages of a prompt; `None` if the journal lost it."""
-
-
-def messages_of(prompt: Prompt) -> tuple[Message, ...]:
-    """Returns the messages of a prompt, as they were sent."""
-    return prompt.event.messages if prompt is not None else ()
-
-
-class LostTry(NamedTuple):
-    """A try of a call that a provider may bill although it brought no reply."""
-
-    model: str
-    prompt: Prompt
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The prompt, as it was sent."""
-        return messages_of(self.prompt)
-
-
 @dataclass(slots=True)
 class CallState:
     """One call of a model, finished or in progress."""
@@ -142,7 +121,8 @@ class CallState:
     attempt: str
     role: Role
     model: str
-    prompt: Prompt = None
+    started: KeptEvent[CallStarted] | None = None
+    """Has the prompt; `None` if the journal lost it."""
     streamed: dict[str, Words] = field(default_factory=dict)
     """Text so far by `ReplyPiece.kind`; empty once the reply is complete."""
     reply: KeptEvent[CallFinished] | None = None
@@ -170,7 +150,7 @@ class CallState:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The prompt, as it was sent."""
-        return messages_of(self.prompt)
+        return self.started.event.messages if self.started is not None else ()
 
     @property
     def finished(self) -> bool:
@@ -531,7 +511,8 @@ class SessionState:
     """The sum that budgets assume for lost tries and for calls without known usage."""
     reserved: dict[str, Spend] = field(default_factory=dict)
     """The most that each call in progress can use."""
-    lost_tries: list[LostTry] = field(default_factory=list)
+    lost_tries: list[CallState] = field(default_factory=list)
+    """The call of each try that a provider may bill although it brought no reply."""
     finished: bool = False
     stopped: str | None = None
     """Reason of the last `EngineStopped`, until an engine starts again."""
