@@ -113,6 +113,7 @@ class Spend(NamedTuple):
 
 NOTHING = Spend()
 
+
 @dataclass(slots=True)
 class CallState:
     """One call of a model, finished or in progress."""

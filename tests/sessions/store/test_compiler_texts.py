@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import Evaluation, Latency
-from sessions import EventClock, Home, Recorder
+from sessions import Home
 from sessions import events as ev
 from sessions.state.code_facts import code_difference
 from sessions.store import compiler_texts
@@ -22,7 +22,7 @@ from tests.support.sessions.story import SESSION
 
 async def test_texts_are_in_the_folder_and_in_the_store(home: Home) -> None:
     digest, data = packed(AMD)
-    recorder = Recorder.begin(home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0)))
+    recorder = story.begin(home)
     recorder.files.keep_texts({digest: data})
     assert read_text(home, SESSION, digest) == AMD
     evaluation = with_assembly(correct(), AMD)

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from harness import Verdict
-from sessions import EventClock, Home, Recorder, fold, journal_of, list_sessions, resume
+from sessions import Home, Recorder, fold, journal_of, list_sessions, resume
 from sessions import events as ev
 from sessions.errors import NothingToResume, StoreBroken
 from sessions.store.store import Store
@@ -17,18 +17,6 @@ from tests.support.sessions.story import SESSION, assert_sound, git, lose
 
 OTHER = "20250102-030406-geak-ffff"
 FIRST_ATTEMPT = f"{SESSION}/starter/softmax/1~2"
-
-
-@pytest.fixture
-async def stopped(home: Home) -> Home:
-    """Home with a session that was stopped after the first instance."""
-    with Recorder.begin(
-        home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0))
-    ) as recorder:
-        await story.play(recorder, story.instance(1))
-        recorder.record(ev.EngineStopped(reason="asked"))
-        await recorder.flush()
-    return home
 
 
 LOST = pytest.mark.parametrize(

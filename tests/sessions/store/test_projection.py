@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from harness import Verdict
-from sessions import EventClock, Home, Recorder, journal_of, record_at_rest, resume
+from sessions import Home, journal_of, record_at_rest, resume
 from sessions import events as ev
 from sessions.repairs import repairs
 from sessions.store import projection
@@ -25,8 +25,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def played(home: Home) -> None:
     """Record a session with a late reflection, an exam, a stop, a crash, and a decision at rest."""
-    clock = EventClock(story.Ticking(), story.Ticking(0.0))
-    with Recorder.begin(home, story.started(), clock=clock) as recorder:
+    with story.begin(home) as recorder:
         await story.play(recorder, story.instance(1))
         events = list(story.attempt("softmax#2/1", Verdict.WRONG))
         judged = next(n for n, event in enumerate(events) if isinstance(event, ev.AttemptJudged))

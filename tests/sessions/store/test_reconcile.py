@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import Verdict
-from sessions import EventClock, Home, Recorder, Store, fold, journal_of, read_journal, resume
+from sessions import Home, Recorder, Store, fold, journal_of, read_journal, resume
 from sessions import events as ev
 from sessions.errors import JournalDamaged, NoSuchSession
 from sessions.store.reconcile import record_at_rest, take_up
@@ -22,27 +22,16 @@ BRANCH = f"refs/heads/{SESSION}/starter/softmax/1"
 JOURNAL_BRANCH = f"refs/heads/{SESSION}/_journal"
 
 
-@pytest.fixture
-async def crashed(home: Home) -> Home:
-    """Home of an engine that crashed after the first instance: all attempts are committed, the session is open."""
-    with Recorder.begin(
-        home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0))
-    ) as recorder:
-        await story.play(recorder, story.instance(1))
-        await recorder.flush()
-    return home
-
-
 def commits(home: Home) -> list[str | None]:
     return [attempt.commit for attempt in fold(journal_of(home, SESSION).events).attempts()]
 
 
-def test_resume_of_an_undamaged_session_changes_nothing(crashed: Home) -> None:
-    before = crashed.files(SESSION).journal.read_bytes()
-    refs = git(crashed.store, "for-each-ref")
-    resume(crashed, SESSION).close()
-    assert crashed.files(SESSION).journal.read_bytes() == before
-    assert git(crashed.store, "for-each-ref") == refs
+def test_resume_of_an_undamaged_session_changes_nothing(stopped: Home) -> None:
+    before = stopped.files(SESSION).journal.read_bytes()
+    refs = git(stopped.store, "for-each-ref")
+    resume(stopped, SESSION).close()
+    assert stopped.files(SESSION).journal.read_bytes() == before
+    assert git(stopped.store, "for-each-ref") == refs
 
 
 def without_last_commit_event(home: Home) -> None:
@@ -79,26 +68,26 @@ HARMS: dict[str, Callable[[Home], object]] = {
 
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
-async def test_resume_repairs_git(crashed: Home, harm: Callable[[Home], object]) -> None:
-    ids = commits(crashed)
-    harm(crashed)
-    with resume(crashed, SESSION) as recorder:
-        assert commits(crashed) == ids, "equal state gives equal commits"
-        assert git(crashed.store, "rev-parse", BRANCH).strip() == ids[-1]
+async def test_resume_repairs_git(stopped: Home, harm: Callable[[Home], object]) -> None:
+    ids = commits(stopped)
+    harm(stopped)
+    with resume(stopped, SESSION) as recorder:
+        assert commits(stopped) == ids, "equal state gives equal commits"
+        assert git(stopped.store, "rev-parse", BRANCH).strip() == ids[-1]
         await story.play(recorder, [ev.EngineStarted(host="node", pid=2, resumed=True), *story.instance(2)])
         recorder.record(ev.SessionFinished())
         await recorder.finish()
-    assert list(crashed.store.rglob("*.lock")) == []
-    assert_sound(crashed.store)
-    assert fold(journal_of(crashed, SESSION).events).finished
-    assert None not in commits(crashed)
+    assert list(stopped.store.rglob("*.lock")) == []
+    assert_sound(stopped.store)
+    assert fold(journal_of(stopped, SESSION).events).finished
+    assert None not in commits(stopped)
 
 
-async def test_resume_restores_events_from_git(crashed: Home) -> None:
-    journal = crashed.files(SESSION).journal
+async def test_resume_restores_events_from_git(stopped: Home) -> None:
+    journal = stopped.files(SESSION).journal
     whole = journal.read_bytes()
     journal.write_bytes(whole[: len(whole) // 2])
-    with resume(crashed, SESSION):
+    with resume(stopped, SESSION):
         assert journal.read_bytes().startswith(whole)
         assert len(list(journal.parent.glob("journal.torn-*"))) == 1
 
@@ -113,13 +102,13 @@ async def test_resume_commits_a_judged_attempt(home: Home) -> None:
         assert recorder.state == fold(read_journal(recorder.files.journal).events)
 
 
-async def test_resume_writes_missing_decisions_to_git_in_their_order(crashed: Home) -> None:
+async def test_resume_writes_missing_decisions_to_git_in_their_order(stopped: Home) -> None:
     def decide(*decisions: ev.Event) -> str:
         """Record decisions that do not reach git; return what a resume makes of them."""
-        with resume(crashed, SESSION) as recorder:
+        with resume(stopped, SESSION) as recorder:
             for decision in decisions:
                 recorder.record(decision)
-        with resume(crashed, SESSION) as recorder:
+        with resume(stopped, SESSION) as recorder:
             accepted = recorder.store.accepted()
             return accepted["starter/softmax"].attempt if accepted else ""
 
@@ -143,35 +132,35 @@ def test_missing_decision_does_not_replace_a_kernel_that_was_accepted_later(home
         assert recorder.store.accepted()["starter/softmax"].session == stored.FIRST
 
 
-async def test_torn_last_line_gives_a_notice_and_is_kept(crashed: Home) -> None:
-    with crashed.files(SESSION).journal.open("ab") as file:
+async def test_torn_last_line_gives_a_notice_and_is_kept(stopped: Home) -> None:
+    with stopped.files(SESSION).journal.open("ab") as file:
         file.write(b'{"type":"attempt_jud')
-    with resume(crashed, SESSION) as recorder:
+    with resume(stopped, SESSION) as recorder:
         assert recorder.state.notices[-1][0] == "warning"
         assert "journal.torn-1" in recorder.state.notices[-1][1]
         recorder.record(ev.SessionFinished())
         await recorder.finish()
-    assert (crashed.files(SESSION).folder / "journal.torn-1").read_bytes() == b'{"type":"attempt_jud'
+    assert (stopped.files(SESSION).folder / "journal.torn-1").read_bytes() == b'{"type":"attempt_jud'
 
 
-def test_bad_line_in_the_middle_is_refused_and_the_lock_released(crashed: Home) -> None:
-    live = crashed.files(SESSION)
+def test_bad_line_in_the_middle_is_refused_and_the_lock_released(stopped: Home) -> None:
+    live = stopped.files(SESSION)
     lines = live.journal.read_bytes().splitlines(keepends=True)
     live.journal.write_bytes(b"".join([*lines[:4], b"garbage\n", *lines[5:]]))
     with pytest.raises(JournalDamaged, match="line 5"):
-        resume(crashed, SESSION)
+        resume(stopped, SESSION)
     assert not live.running
-    assert len(journal_of(crashed, SESSION).skipped) == 1
+    assert len(journal_of(stopped, SESSION).skipped) == 1
 
 
-def test_session_in_a_cloned_store_can_be_resumed(crashed: Home, tmp_path: Path) -> None:
+def test_session_in_a_cloned_store_can_be_resumed(stopped: Home, tmp_path: Path) -> None:
     """Same as a resume on another node from a clone."""
-    git(tmp_path, "clone", "--quiet", "--mirror", str(crashed.store), "elsewhere")
+    git(tmp_path, "clone", "--quiet", "--mirror", str(stopped.store), "elsewhere")
     clone = Home(tmp_path / "other")
     clone.ensure()
     (tmp_path / "elsewhere").rename(clone.store)
     with resume(clone, SESSION) as recorder:
-        assert recorder.state == fold(journal_of(crashed, SESSION).events)
+        assert recorder.state == fold(journal_of(stopped, SESSION).events)
 
 
 def test_missing_or_empty_session_is_an_error(home: Home) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, Traffic, Verdict
-from sessions import Home, Recorder
+from sessions import EventClock, Home, Recorder
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.journal.journal import parse
@@ -203,6 +203,11 @@ class Ticking:
     def __call__(self) -> float:
         self.now += 1.0
         return self.now
+
+
+def begin(home: Home) -> Recorder:
+    """Begin the session, with clocks that tick at each event."""
+    return Recorder.begin(home, started(), clock=EventClock(Ticking(), Ticking(0.0)))
 
 
 def ends_an_attempt(event: ev.Event) -> str | None:
