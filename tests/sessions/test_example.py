@@ -52,13 +52,12 @@ def test_example_has_a_cheat_by_a_person_and_a_rejection_that_the_agent_heard(ho
     assert rejected.decision.why in call.messages[-1].content
 
 
-def test_nobody_can_go_on_with_the_example(home: Home) -> None:
-    with pytest.raises(CommandRefused, match="read only"):
-        record_at_rest(home, NAME, ev.DecisionMade(attempt="softmax#1/2", accepted=True))
-
-
-def test_example_is_neither_deleted_nor_pushed(home: Home, tmp_path: Path) -> None:
-    with pytest.raises(CommandRefused, match="read only"):
-        delete_session(home, NAME)
-    with pytest.raises(CommandRefused, match="read only"):
-        push_sessions(home, str(tmp_path / "remote"), [NAME], on_progress=lambda _line: None)
+def test_nobody_goes_on_with_the_example_deletes_or_pushes_it(home: Home, tmp_path: Path) -> None:
+    acts = (
+        lambda: record_at_rest(home, NAME, ev.DecisionMade(attempt="softmax#1/2", accepted=True)),
+        lambda: delete_session(home, NAME),
+        lambda: push_sessions(home, str(tmp_path / "remote"), [NAME], on_progress=lambda _line: None),
+    )
+    for act in acts:
+        with pytest.raises(CommandRefused, match="read only"):
+            act()
