@@ -168,10 +168,10 @@ def _step_back(store: Store) -> None:
     repository = store.repository
     head = repository.read_ref(ACCEPTED)
     with suppress(StoreDamaged):
-        for commit in repository.history(head) if head else ():
-            if repository.is_complete([commit.sha]):
+        for commit, _ in repository.history(head) if head else ():
+            if repository.is_complete([commit]):
                 with repository.writing():
-                    repository.write_ref(ACCEPTED, commit.sha)
+                    repository.write_ref(ACCEPTED, commit)
                 return
 
 

@@ -109,11 +109,6 @@ class JournalFile:
         self._keeping = threading.Lock()
 
     @property
-    def is_plain(self) -> bool:
-        """True if the session may still go on: the file can grow."""
-        return self._blocks is None
-
-    @property
     def size(self) -> int:
         """Plain bytes so far."""
         return os.fstat(self._descriptor).st_size if self._blocks is None else self._starts[-1]

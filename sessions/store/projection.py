@@ -90,13 +90,8 @@ class Projector:
 
     def _piece(self, event: ev.Event, end: int) -> Piece:
         started = self._state.started
-        files = {"session.json": json_line(started)} if started is not None else {}
+        files = {"session.json": msgspec.json.encode(started) + b"\n"} if started is not None else {}
         return Piece(self._start, end, self._first_seq, files, tuple(self._texts), event.wall)
-
-
-def json_line(record: msgspec.Struct) -> bytes:
-    """Returns a record as one line of JSON."""
-    return msgspec.json.encode(record) + b"\n"
 
 
 def read_texts(files: SessionFiles, digests: Iterable[str]) -> dict[str, bytes]:

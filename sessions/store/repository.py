@@ -17,7 +17,6 @@ from configparser import Error as ConfigError
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 # Without git in PATH, the import of GitPython would raise a long error; `quiet` delays the error to the first command.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -81,17 +80,6 @@ def open_git(path: Path) -> git.Repo:
     repo.git.set_persistent_git_options(c=list(SETTINGS))
     repo.git.update_environment(GIT_DIR=str(repo.git_dir))
     return repo
-
-
-class Commit(NamedTuple):
-    """A commit as read."""
-
-    sha: str
-    parents: tuple[str, ...]
-    tree: str
-    message: str
-    wall: int
-    """Seconds since the epoch, UTC."""
 
 
 class Repository:
@@ -238,14 +226,6 @@ class Repository:
         with self._reading(sha):
             return int(self._repo.odb.info(bytes.fromhex(sha)).size)
 
-    def read_commit(self, sha: str) -> Commit:
-        """Returns a commit by its id."""
-        with self._reading(sha):
-            commit = self._repo.commit(sha)
-            message = commit.message if isinstance(commit.message, str) else commit.message.decode()
-            parents = tuple(parent.hexsha for parent in commit.parents)
-            return Commit(sha, parents, commit.tree.hexsha, message, commit.authored_date)
-
     def read_tree(self, sha: str) -> dict[str, str]:
         """Returns the id of every file below a commit or tree, by path."""
         with self._reading(sha):
@@ -255,13 +235,16 @@ class Repository:
                 raise ValueError("too many files")
             return files
 
-    def history(self, sha: str) -> Iterator[Commit]:
-        """Yield a commit and its first parents, newest first."""
+    def history(self, sha: str) -> Iterator[tuple[str, str]]:
+        """Yield id and message of a commit, then of its first parents, newest first."""
         following: str | None = sha
         while following:
-            commit = self.read_commit(following)
-            yield commit
-            following = commit.parents[0] if commit.parents else None
+            with self._reading(following):
+                commit = self._repo.commit(following)
+                message = commit.message if isinstance(commit.message, str) else commit.message.decode()
+                parent = commit.parents[0].hexsha if commit.parents else None
+            yield following, message
+            following = parent
 
     def is_ancestor(self, sha: str, descendant: str) -> bool:
         """True if the first commit is in the history of the second; False if it is not in this store."""

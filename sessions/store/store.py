@@ -82,11 +82,6 @@ def journal_branch(session: str) -> str:
     return f"{session}/{JOURNAL}"
 
 
-def damaged_branch(branch: str) -> StoreDamaged:
-    """Returns the error of a branch whose file has no commit id."""
-    return StoreDamaged(f"the store's branch {branch} is damaged: its file has no commit id")
-
-
 def segment_name(first_seq: int) -> str:
     """Returns the path of the piece that begins with this event."""
     return f"journal/{first_seq:08d}.jsonl"
@@ -168,7 +163,8 @@ class Store:
         if sha is not None:
             return sha
         if session in self.journals():
-            raise damaged_branch(journal_branch(session))
+            branch = journal_branch(session)
+            raise StoreDamaged(f"the store's branch {branch} is damaged: its file has no commit id")
         raise NoSuchSession(session)
 
     def segments(self, session: str) -> list[tuple[str, int]]:
@@ -212,14 +208,11 @@ class Store:
 
     # Writing
 
-    def commit(
-        self, branch: str, files: Mapping[str, bytes], *, parents: Sequence[str], message: str, wall: float
-    ) -> str:
-        """Commit files to a branch and return the id; durable, without effect if the branch already has this commit."""
-        return self.commit_all([NewCommit(branch, files, parents, message, wall)])[0]
-
     def commit_all(self, new: Sequence[NewCommit]) -> list[str]:
-        """Commit to several branches as `commit` does, with one wait for the disk; returns the ids in order."""
+        """Commit to several branches with one wait for the disk; returns the ids in order.
+
+        Durable; without effect on a branch that already has its commit.
+        """
         repository = self.repository
         shas = [
             repository.add_commit(
@@ -358,11 +351,10 @@ class Store:
 
     def _decisions(self, head: str) -> Iterator[DecisionCommit]:
         """Yield the commits of `accepted` from `head` on, newest first."""
-        for commit in self.repository.history(head):
-            trailers = trailers_of(commit.message)
+        for commit, message in self.repository.history(head):
+            trailers = trailers_of(message)
             attempt = (trailers.get("Session", ""), trailers.get("Attempt", ""))
-            accepts = commit.message.startswith("accept ")
-            yield DecisionCommit(commit.sha, accepts, trailers.get("Task", ""), attempt)
+            yield DecisionCommit(commit, message.startswith("accept "), trailers.get("Task", ""), attempt)
 
     def _last_decision(self, head: str, decision: AcceptedKernel) -> DecisionCommit | None:
         """The newest commit about this attempt."""

@@ -189,27 +189,18 @@ def test_resume_keeps_failed_calls_and_the_wait_for_a_person() -> None:
     assert state.instances["softmax#1"].word == "person"
 
 
-def test_decision_is_applied_and_undone() -> None:
-    events = [*story.attempt("softmax#1/1", Verdict.CORRECT), ev.WaitingForPerson(attempt="softmax#1/1")]
-    state = fold(events)
-    apply(state, ev.DecisionMade(attempt="softmax#1/1", accepted=True, why="fast", by="ada", wall=5.0))
-    decision = state.attempt("softmax#1/1").decision
-    assert (decision.accepted, decision.why, decision.by, decision.wall) == (True, "fast", "ada", 5.0)
-    assert (state.instances["softmax#1"].word, state.attempt("softmax#1/1").waiting) == ("wait", False)
-    apply(state, ev.DecisionUndone(attempt="softmax#1/1", by="ada"))
-    assert state.attempt("softmax#1/1").decision is None
-
-
-def test_rejected_attempt_is_not_the_best() -> None:
-    state = fold(
-        [*story.attempt("softmax#1/1", Verdict.WRONG), *story.attempt("softmax#1/2", Verdict.CORRECT)]
-    )
-    instance = state.instances["softmax#1"]
-    assert instance.best == "softmax#1/2"
-    apply(state, ev.DecisionMade(attempt="softmax#1/2", accepted=False))
+def test_decision_is_applied_and_undone_and_a_rejected_attempt_is_not_the_best() -> None:
+    attempts = [*story.attempt("softmax#1/1", Verdict.WRONG), *story.attempt("softmax#1/2", Verdict.CORRECT)]
+    state = fold([*attempts, ev.WaitingForPerson(attempt="softmax#1/2")])
+    instance, attempt = state.instances["softmax#1"], state.attempt("softmax#1/2")
+    assert (instance.word, instance.best) == ("person", "softmax#1/2")
+    apply(state, ev.DecisionMade(attempt="softmax#1/2", accepted=False, why="slow", by="ada", wall=5.0))
+    decision = attempt.decision
+    assert (decision.accepted, decision.why, decision.by, decision.wall) == (False, "slow", "ada", 5.0)
+    assert (instance.word, attempt.waiting) == ("wait", False)
     assert instance.best == "softmax#1/1"
-    apply(state, ev.DecisionUndone(attempt="softmax#1/2"))
-    assert instance.best == "softmax#1/2"
+    apply(state, ev.DecisionUndone(attempt="softmax#1/2", by="ada"))
+    assert (attempt.decision, instance.best) == (None, "softmax#1/2")
 
 
 def test_session_stays_stopped_until_the_next_engine() -> None:

@@ -135,7 +135,7 @@ def test_damaged_object_is_an_error_and_the_next_object_is_read(stopped: Home) -
 def test_gc_keeps_an_old_object_that_a_session_needs_again(home: Home) -> None:
     home.ensure()
     with Store.of(home) as store:
-        store.commit("b/1", {"f": b"1"}, parents=[], message="1", wall=1.0)
+        story.commit(store, "b/1", {"f": b"1"})
         file = store.repository.write_files({"": b"new"})[""]
         tree = store.repository.write_tree({"kernel.py": file})
         commit = store.repository.write_commit(tree, parents=[], message="m", wall=1.0)

@@ -159,7 +159,7 @@ def test_the_repository_of_a_caller_is_ignored(
         assert list(store.journals()) == [SESSION]
         assert story.stored_events(store, SESSION)
         assert store.session_is_complete(SESSION)
-        store.commit("further", {"file": b"x"}, parents=[], message="m", wall=1.0)
+        story.commit(store, "further", {"file": b"x"})
         store.repository.pack()
         remote = tmp_path / "remote.git"
         git(tmp_path, "init", "--quiet", "--bare", str(remote))
@@ -191,7 +191,7 @@ def test_no_hook_and_no_setting_of_the_person_acts_in_the_store(
     with Store.of(home) as store:
         assert not (home.store / "hooks").exists()
         shutil.copytree(hooks, home.store / "hooks")
-        store.commit(branch, {"file": b"x"}, parents=[], message="m", wall=1.0)
+        story.commit(store, branch, {"file": b"x"})
         store.repository.pack()
         push_sessions(home, str(remote), on_progress=print)
         store.delete_session(SESSION)
@@ -204,7 +204,7 @@ def test_home_is_not_expanded(tmp_path: Path) -> None:
     home = Home(tmp_path / "$HOME" / "~" / "%HOME%")
     home.ensure()
     with Store.of(home) as store:
-        commit = store.commit("one/_journal", {"file": b"x"}, parents=[], message="m", wall=1.0)
+        commit = story.commit(store, "one/_journal", {"file": b"x"})
     with Store.read_only(home.store) as store:
         file = store.repository.read_tree(commit)["file"]
         assert store.repository.read_file(file) == b"x"
@@ -217,7 +217,7 @@ def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path)
         with pytest.raises(StoreBroken, match="has no object"):
             store.repository.read_file("0" * 40)
         with pytest.raises(StoreBroken, match="reading only"):
-            store.commit("x/y", {}, parents=[], message="m", wall=0.0)
+            story.commit(store, "x/y", {})
     (tmp_path / "plain").mkdir()
     with pytest.raises(StoreBroken, match="is not a git repository"):
         Store.read_only(tmp_path / "plain")
@@ -226,10 +226,7 @@ def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path)
 def test_equal_commits_are_one_commit(home: Home) -> None:
     home.ensure()
     with Store.of(home) as store:
-        ids = {
-            store.commit("b/1", {"a/b": b"x", "a.c": b"y"}, parents=[], message="m", wall=1.5)
-            for _ in range(2)
-        }
+        ids = {story.commit(store, "b/1", {"a/b": b"x", "a.c": b"y"}) for _ in range(2)}
         assert len(ids) == 1
         assert store.heads() == {"b/1": ids.pop()}
     assert git(home.store, "ls-tree", "-r", "--name-only", "b/1").split() == ["a.c", "a/b"]
@@ -244,9 +241,7 @@ def test_parallel_writers_and_packing_lose_no_commit(home: Home) -> None:
             parents: list[str] = []
             for number in range(12):
                 files = {"kernel.py": f"{name} {number}".encode()}
-                parents = [
-                    store.commit(f"{name}/1", files, parents=parents, message=f"{name} {number}", wall=number)
-                ]
+                parents = [story.commit(store, f"{name}/1", files, *parents, wall=number)]
                 if number % 4 == 3:
                     store.repository.pack()
 
@@ -264,9 +259,9 @@ def test_stale_lock_of_a_killed_git_is_removed(home: Home, monkeypatch: pytest.M
     monkeypatch.setattr("sessions.store.repository.STALE_S", 0.05)
     home.ensure()
     with Store.of(home) as store:
-        first = store.commit("b/1", {"f": b"1"}, parents=[], message="1", wall=1.0)
+        first = story.commit(store, "b/1", {"f": b"1"})
         (home.store / "refs/heads/b/1.lock").write_text("half a")
-        second = store.commit("b/1", {"f": b"2"}, parents=[first], message="2", wall=2.0)
+        second = story.commit(store, "b/1", {"f": b"2"}, first)
         assert store.heads() == {"b/1": second}
     assert_sound(home.store)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.journal.journal import parse
 from sessions.settings import RunSettings
-from sessions.store.store import Store
+from sessions.store.store import NewCommit, Store
 from tests.support.judge.evaluations import judged
 
 SESSION = "20250102-030405-geak-0a1b"
@@ -256,6 +256,11 @@ def lose(home: Home, name: str) -> Path:
     path = home.store / "objects" / sha[:2] / sha[2:]
     path.unlink()
     return path
+
+
+def commit(store: Store, branch: str, files: Mapping[str, bytes], *parents: str, wall: float = 1.0) -> str:
+    """Commit files to a branch; returns the id of the commit."""
+    return store.commit_all([NewCommit(branch, files, parents, "m", wall)])[0]
 
 
 def stored_events(store: Store, session: str) -> list[AnyEvent]:
