@@ -35,6 +35,8 @@ def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
     if hasattr(kind, "__metadata__"):
         bounds = kind.__metadata__[0]
         names = st.sampled_from([name for name in NAMES if re.search(bounds.pattern or "", name)])
+        if bounds.gt is not None:
+            return st.floats(bounds.gt, bounds.le, exclude_min=True)
         numbers = {int: st.integers, float: st.floats}
         return names if bounds.pattern else numbers[kind.__origin__](bounds.ge, bounds.le)
     arguments = typing.get_args(kind)
