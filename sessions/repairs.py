@@ -68,7 +68,10 @@ def repairs(home: Home) -> Iterator[Repair]:
         remedy = (
             f"make a new store of all that git can still read, and keep this one in {home.store / DAMAGED}"
         )
+        before = home.store.stat().st_ino
         yield Repair(damage, remedy, partial(_renew, home))
+        if home.store.stat().st_ino == before:
+            return  # it failed
         yield from _lost_sessions(home)
     with Store.of(home) as store:
         accepted = store.accepted()
@@ -177,8 +180,6 @@ def _step_back(store: Store) -> None:
 
 def _lost_sessions(home: Home) -> Iterator[Repair]:
     """Yield the sessions that the damaged store had, and that neither the new one nor a journal has."""
-    if not (home.store / DAMAGED).exists():
-        return
     with Store.read_only(home.store / DAMAGED) as damaged:
         lost = damaged.journals().keys() - session_names(home)
     for session in sorted(lost):
