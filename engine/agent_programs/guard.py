@@ -80,8 +80,7 @@ def main() -> NoReturn:
         code = os.waitstatus_to_exitcode(end.status)
         os._exit(code if code >= 0 else 128 - code)
 
-    folder = Path(confinement.folder)
-    warden.run(run, lambda _: None, ended, lambda: folder, most_processes=MOST_PROCESSES)
+    warden.run(run, lambda _: None, ended, Path(confinement.folder), most_processes=MOST_PROCESSES)
 
 
 def leave_rights(*, has_landlock: bool) -> None:

@@ -83,7 +83,7 @@ class ForkServer:
         """`furnish` fills the scratch folder of a GPU worker before it starts. `nursery` may be shared by several servers."""
         self.name = "interpreting" if interpret else "compiling"
         self.forks = True
-        """True if workers are forked; otherwise they are fresh interpreters, started in advance."""
+        """True if workers are forked; otherwise they are fresh interpreters."""
         self.why_not = ""
         """Why forking is not used; empty if it is."""
         self.versions: dict[str, str] = {}

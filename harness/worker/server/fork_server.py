@@ -2,7 +2,7 @@
 
 The nursery forks it, or starts it through `harness.linux.worker_start` with DESCRIPTOR and MODE in a clean environment.
 DESCRIPTOR is its end of a sequenced-packet socket to the engine, MODE is `fork` or `exec`. In mode `exec`, for machines
-where a fork after the imports is not safe, each worker is a fresh interpreter that was started early as a spare.
+where a fork after the imports is not safe, each worker is a fresh interpreter, which starts here in mode `worker`.
 `TRITON_INTERPRET` in the environment decides whether the workers' triton interprets or compiles.
 The server ends when the engine closes its end of the socket.
 """
@@ -18,8 +18,6 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -51,49 +49,15 @@ FOREIGN_ROLES = frozenset({"guest", "timer"})
 """Roles that may run the candidate's code, which may use a second stream."""
 _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 """Hardware queues of a context. CUDA makes 8 by default; with 1 or 2, contexts start and end in half the time on a full node."""
-_SPARES = 2
 
 
 @dataclass(slots=True)
-class _Slot:
-    """One warden and its worker."""
+class _Warden:
+    """One warden, which has one worker."""
 
-    warden: int
-    worker: int | None
-    """The engine's number of the worker; `None` for a waiting spare."""
-    pid: int | None = None
-    control: socket.socket | None = None
-    """Socket to a spare, for the request that makes it a worker."""
-    folder: int | None = None
-    """Pipe to a spare's warden, for the name of the worker's folder."""
+    pid: int
     end_by: float | None = None
     """Deadline of an `End` request; after it the warden is killed."""
-
-    def close(self) -> None:
-        """Close what only a waiting spare needs."""
-        if self.control is not None:
-            self.control.close()
-            self.control = None
-        if self.folder is not None:
-            os.close(self.folder)
-            self.folder = None
-
-
-def _folder_reader(pipe: int) -> Callable[[], Path | None]:
-    """In a warden: a function that returns the worker's folder, `None` while it has none. A spare gets its folder late."""
-    os.set_blocking(pipe, False)
-    folder: Path | None = None
-
-    def read() -> Path | None:
-        """Return the worker's scratch folder, once its name has come through the pipe; until then `None`."""
-        nonlocal folder
-        if folder is None:
-            with suppress(BlockingIOError):
-                name = os.read(pipe, PACKET_BYTES).decode()
-                folder = Path(name) if name else None
-        return folder
-
-    return read
 
 
 class Server:
@@ -102,8 +66,8 @@ class Server:
     def __init__(self, control: socket.socket, *, forks: bool) -> None:
         self._control = control
         self._forks = forks
-        self._slots: dict[int, _Slot] = {}
-        self._next_slot = 0
+        self._wardens: dict[int, _Warden] = {}
+        """Wardens not yet reaped, by the engine's number of the worker."""
         # Wardens report by the outbox, and signals write to the waker.
         self._inbox, self._outbox = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._wake, self._waker = socket.socketpair()
@@ -119,7 +83,6 @@ class Server:
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
-        self._keep_spares()
         poller = select.poll()
         for end in (self._control, self._inbox, self._wake):
             poller.register(end, select.POLLIN)
@@ -131,8 +94,8 @@ class Server:
             self._reap()
             if self._control.fileno() in ready and not self._read_request():
                 break
-        for slot in self._slots.values():
-            os.kill(slot.warden, signal.SIGTERM)
+        for process in self._wardens.values():
+            os.kill(process.pid, signal.SIGTERM)
         if not self._all_end_within(limits.END_S):
             warden.kill_tree()
 
@@ -154,91 +117,36 @@ class Server:
             return False
         match SERVER_REQUESTS.decode(data):
             case Spawn() as spawn:
-                self._spawn(spawn, descriptors)
+                try:
+                    self._start(spawn, descriptors)
+                except OSError as error:  # e.g. the process limit; the other workers go on
+                    lost = f"no process could be started: {error}"
+                    self._send(Ended(worker=spawn.worker, status=9, leftover=0, killed=False, lost=lost))
             case End(number=worker):
-                for slot in self._slots.values():
-                    if slot.worker == worker and slot.end_by is None:
-                        slot.end_by = time.monotonic() + limits.END_S
-                        os.kill(slot.warden, signal.SIGTERM)
-        return True
-
-    def _spawn(self, spawn: Spawn, descriptors: list[int]) -> None:
-        """Start the worker that the engine asks for: a new fork, or a spare interpreter that waits for its role.
-
-        A worker that cannot be started is reported as lost. Our copies of the descriptors are closed.
-        """
-        if self._forks:
-            try:
-                self._start(spawn.worker, lambda: enter(spawn, descriptors), scratch=spawn.scratch)
-            except OSError as error:  # e.g. the process limit; the other workers go on
-                lost = f"no process could be started: {error}"
-                self._send(Ended(worker=spawn.worker, status=9, leftover=0, killed=False, lost=lost))
-        else:
-            slot = next(slot for slot in self._slots.values() if slot.worker is None)
-            assert slot.control is not None
-            slot.worker = spawn.worker
-            socket.send_fds(slot.control, [ENCODER.encode(spawn)], descriptors)
-            if slot.folder is not None:
-                os.write(slot.folder, spawn.scratch.encode())
-            slot.close()
-            if slot.pid is not None:
-                self._send(Started(worker=spawn.worker, pid=slot.pid))
-            self._keep_spares()
+                ending = self._wardens.get(worker)
+                if ending is not None and ending.end_by is None:
+                    ending.end_by = time.monotonic() + limits.END_S
+                    os.kill(ending.pid, signal.SIGTERM)
         for descriptor in descriptors:
             os.close(descriptor)
+        return True
 
-    def _keep_spares(self) -> None:
-        """Start interpreters in advance until `_SPARES` wait for a role; nothing if workers are forked."""
-        while not self._forks and sum(slot.worker is None for slot in self._slots.values()) < _SPARES:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-
-            def become_spare(end: socket.socket = theirs) -> NoReturn:
-                os.set_inheritable(end.fileno(), True)
-                module = "harness.worker.server.fork_server"
-                os.execv(sys.executable, command(module, str(end.fileno()), "spare"))
-
-            self._start(None, become_spare, control=ours)
-            theirs.close()
-
-    def _start(
-        self,
-        worker: int | None,
-        body: Callable[[], NoReturn],
-        *,
-        control: socket.socket | None = None,
-        scratch: str = "",
-    ) -> None:
-        """Fork a warden, which forks the process that runs `body`, and keep its slot. Raises `OSError`.
-
-        `worker`: the engine's number of the worker, `None` for a spare. `control` is the line to a spare.
-        """
-        number = self._next_slot
-        self._next_slot += 1
-        read_end, write_end = os.pipe()
-        os.write(write_end, scratch.encode())
-        try:
-            pid = os.fork()
-        except OSError:
-            os.close(read_end)
-            os.close(write_end)
-            raise
+    def _start(self, spawn: Spawn, descriptors: list[int]) -> None:
+        """Fork a warden, which forks the worker; a fresh interpreter, if forks are not safe. Raises `OSError`."""
+        pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            os.close(write_end)
-            folder = _folder_reader(read_end)
+            folder = Path(spawn.scratch) if spawn.scratch else None
             try:
                 warden.run(
-                    body,
-                    started=lambda child: self._report(Started(worker=number, pid=child)),
-                    ended=lambda end: self._conclude(Ended(worker=number, **end._asdict()), folder()),
+                    lambda: (enter if self._forks else _enter_fresh)(spawn, descriptors),
+                    started=lambda child: self._report(Started(worker=spawn.worker, pid=child)),
+                    ended=lambda end: self._conclude(Ended(worker=spawn.worker, **end._asdict()), folder),
                     folder=folder,
                 )
             finally:
                 os._exit(os.EX_SOFTWARE)
-        os.close(read_end)
-        self._slots[number] = slot = _Slot(warden=pid, worker=worker, control=control, folder=write_end)
-        if control is None:
-            slot.close()
+        self._wardens[spawn.worker] = _Warden(pid)
 
     def _conclude(self, ended: Ended, folder: Path | None) -> None:
         """In a warden, after its tree has ended: remove the worker's folder, because the engine may be gone."""
@@ -247,11 +155,11 @@ class Server:
         self._report(ended)
 
     def _report(self, report: ServerReport) -> None:
-        """In a warden: send a report to the server, under the slot's number."""
+        """In a warden: send a report to the server."""
         self._outbox.send(ENCODER.encode(report))
 
     def _read_reports(self) -> None:
-        """Read all reports of the wardens that have arrived, and forward those on workers of the engine."""
+        """Forward all reports of the wardens that have arrived to the engine."""
         while True:
             try:
                 data = self._inbox.recv(PACKET_BYTES)
@@ -259,15 +167,10 @@ class Server:
                 return
             report = SERVER_REPORTS.decode(data)
             assert not isinstance(report, Ready)
-            slot = self._slots.get(report.worker)
-            if slot is None:
-                continue
             if isinstance(report, Started):
-                slot.pid = report.pid
-                if slot.worker is not None:
-                    self._send(Started(worker=slot.worker, pid=report.pid))
+                self._send(report)
             else:
-                self._finish(report.worker, report)
+                self._finish(report)
 
     def _reap(self) -> None:
         """Reap ended wardens. A warden that ended without a report was killed; its worker tree is killed too."""
@@ -279,41 +182,46 @@ class Server:
             if pid == 0:
                 break
             self._read_reports()
-            for number, slot in list(self._slots.items()):
-                if slot.warden == pid:
-                    killed = slot.end_by is not None
-                    overdue = killed and time.monotonic() > (slot.end_by or 0.0)  # `_kill_overdue` ended it
+            for worker, ended in list(self._wardens.items()):
+                if ended.pid == pid:
+                    killed = ended.end_by is not None
+                    overdue = killed and time.monotonic() > (ended.end_by or 0.0)  # `_kill_overdue` ended it
                     lost = "" if overdue else f"its warden ended ({status_words(status)})"
-                    ended = Ended(worker=number, status=9, leftover=0, killed=killed, lost=lost)
-                    self._finish(number, ended)
+                    self._finish(Ended(worker=worker, status=9, leftover=0, killed=killed, lost=lost))
         self._kill_strays()
 
     def _kill_strays(self) -> None:
         """Kill every child that is not a known warden: it belonged to a warden that died."""
-        wardens = {slot.warden for slot in self._slots.values()}
+        wardens = {process.pid for process in self._wardens.values()}
         for pid in syscalls.children(os.getpid()):
             if pid not in wardens and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 os.kill(pid, signal.SIGKILL)
 
-    def _finish(self, number: int, ended: Ended) -> None:
-        """Note the end of a warden and its worker: report the worker to the engine, or replace the spare."""
-        slot = self._slots.pop(number)
-        slot.close()
-        if slot.worker is not None:
-            self._send(msgspec.structs.replace(ended, worker=slot.worker))
-        else:
-            self._keep_spares()
+    def _finish(self, ended: Ended) -> None:
+        """Report the end of a worker and its warden to the engine, once."""
+        if self._wardens.pop(ended.worker, None) is not None:
+            self._send(ended)
 
     def _kill_overdue(self) -> bool:
         """Kill wardens past the deadline of their end; returns whether any end is awaited."""
-        deadlines = {slot.warden: slot.end_by for slot in self._slots.values() if slot.end_by is not None}
-        for pid, deadline in deadlines.items():
-            if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGKILL)
-        return bool(deadlines)
+        ending = [process for process in self._wardens.values() if process.end_by is not None]
+        for process in ending:
+            if time.monotonic() > (process.end_by or 0.0):
+                os.kill(process.pid, signal.SIGKILL)
+        return bool(ending)
 
     def _send(self, report: ServerReport) -> None:
         self._control.send(ENCODER.encode(report))
+
+
+def _enter_fresh(spawn: Spawn, descriptors: list[int]) -> NoReturn:
+    """In a worker: become a fresh interpreter, which reads the request from a memory file and calls `enter`."""
+    request = os.memfd_create("spawn", 0)
+    os.write(request, ENCODER.encode(spawn))
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    arguments = map(str, (request, "worker", *descriptors))
+    os.execv(sys.executable, command("harness.worker.server.fork_server", *arguments))
 
 
 def enter(spawn: Spawn, descriptors: list[int]) -> NoReturn:
@@ -405,16 +313,6 @@ def _warm_up(*, compiling: bool) -> None:
         traceback.print_exc()
 
 
-def wait_as_spare(control: socket.socket) -> None:
-    """Mode `spare`: import everything, then become the worker that the first request asks for."""
-    import_all()
-    data, descriptors, _flags, _address = socket.recv_fds(control, PACKET_BYTES, 4)
-    if data:
-        spawn = SERVER_REQUESTS.decode(data)
-        assert isinstance(spawn, Spawn)
-        enter(spawn, descriptors)
-
-
 def run(control: socket.socket, *, forks: bool) -> None:
     """Serve the engine until it is gone."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -424,12 +322,14 @@ def run(control: socket.socket, *, forks: bool) -> None:
 
 
 def main() -> None:
-    """Run as a fork server or as a spare; see the module."""
-    control = socket.socket(fileno=int(sys.argv[1]))
-    if sys.argv[2] == "spare":
-        wait_as_spare(control)
-    else:
-        run(control, forks=sys.argv[2] == "fork")
+    """Run as a fork server or as a fresh worker; see the module."""
+    descriptor, mode, *descriptors = sys.argv[1:]
+    if mode == "worker":
+        import_all()
+        spawn = SERVER_REQUESTS.decode(os.pread(int(descriptor), PACKET_BYTES, 0))
+        assert isinstance(spawn, Spawn)
+        enter(spawn, [int(number) for number in descriptors])
+    run(socket.socket(fileno=int(descriptor)), forks=mode == "fork")
 
 
 if __name__ == "__main__":

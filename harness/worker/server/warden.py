@@ -45,13 +45,13 @@ def run(
     worker: Callable[[], NoReturn],
     started: Callable[[int], None],
     ended: Callable[[ChildEnd], None],
-    folder: Callable[[], Path | None],
+    folder: Path | None,
     *,
     most_processes: int = limits.PROCESSES,
 ) -> NoReturn:
     """Run `worker` in a child until it ends, then exit 0.
 
-    `started(pid)` and `ended(end)` report to the server. `folder()` returns the worker's folder, `None` while unknown.
+    `started(pid)` and `ended(end)` report to the server. `folder` is the worker's folder, if it has one.
     """
     server = os.getppid()
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
@@ -110,7 +110,7 @@ def _become_worker(warden: int, worker: Callable[[], NoReturn]) -> NoReturn:
     worker()
 
 
-def _wait(worker: int, folder: Callable[[], Path | None], most_processes: int) -> tuple[int, bool, str]:
+def _wait(worker: int, folder: Path | None, most_processes: int) -> tuple[int, bool, str]:
     """Returns the worker's wait status, whether SIGTERM ended it, and the limit it exceeded. Reaps other processes."""
     killed, why = False, ""
     checked_at = time.monotonic()
@@ -129,7 +129,7 @@ def _wait(worker: int, folder: Callable[[], Path | None], most_processes: int) -
             if pid == worker:
                 return status, killed, why
         if time.monotonic() - checked_at > limits.WATCH_S:
-            why = why or excess(syscalls.descendants(os.getpid()), folder(), most_processes)
+            why = why or excess(syscalls.descendants(os.getpid()), folder, most_processes)
             if why:
                 os.kill(worker, signal.SIGKILL)
             checked_at = time.monotonic()
@@ -163,7 +163,7 @@ def excess(processes: tuple[int, ...], folder: Path | None, most_processes: int 
 def main() -> NoReturn:
     """Run the command of the arguments to its end."""
     folder, *command = sys.argv[1:]
-    run(lambda: _become(command), lambda _pid: None, _exit, lambda: Path(folder))
+    run(lambda: _become(command), lambda _pid: None, _exit, Path(folder))
 
 
 def _become(command: list[str]) -> NoReturn:
