@@ -28,43 +28,6 @@ def half_of_rows(x):
 
 
 @triton.jit
-def first_columns_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * columns + tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets))
-
-
-def first_columns(x):
-    out = torch.empty_like(x)
-    first_columns_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=2048)
-    return out
-
-
-@triton.jit
-def three_pass_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    highest = -float("inf")
-    for start in range(0, columns, BLOCK):
-        offsets = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=-float("inf"))
-        highest = tl.maximum(highest, tl.max(x, axis=0))
-    total = 0.0
-    for start in range(0, columns, BLOCK):
-        offsets = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=-float("inf"))
-        total += tl.sum(tl.exp(x - highest), axis=0)
-    for start in range(0, columns, BLOCK):
-        offsets = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=-float("inf"))
-        tl.store(out_ptr + row * columns + offsets, tl.exp(x - highest) / total, mask=offsets < columns)
-
-
-def three_pass(x):
-    out = torch.empty_like(x)
-    three_pass_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
-    return out
-
-
-@triton.jit
 def matmul_kernel(a_ptr, b_ptr, out_ptr, n, k, TILE: tl.constexpr):
     program, across = tl.program_id(0), n // TILE
     rows = program // across * TILE + tl.arange(0, TILE)
@@ -111,20 +74,8 @@ def gathers(keys, table):
     return out
 
 
-@triton.jit
-def waiting_kernel(flag_ptr, out_ptr):
-    while tl.atomic_add(flag_ptr, 0) == 0:
-        pass
-    tl.store(out_ptr + tl.program_id(0), 1.0)
-
-
-def waits(x):
-    waiting_kernel[(1000,)](torch.zeros(1, dtype=torch.int32, device=x.device), x)
-    return x
-
-
 def branches_on_values(x):
-    return one_pass(x) if x.max().item() > 0 else three_pass(x)
+    return one_pass(x) if x.max().item() > 0 else half_of_rows(x)
 
 
 @triton.jit
@@ -155,23 +106,6 @@ def stores_where_values_say(x):
 
 
 @triton.jit
-def jagged_kernel(values_ptr, bounds_ptr, out_ptr, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    start, end = tl.load(bounds_ptr + row), tl.load(bounds_ptr + row + 1)
-    total = tl.zeros((BLOCK,), dtype=tl.float32)
-    for at in range(start, end, BLOCK):
-        offsets = at + tl.arange(0, BLOCK)
-        total += tl.load(values_ptr + offsets, mask=offsets < end, other=0.0)
-    tl.store(out_ptr + row, tl.sum(total, axis=0))
-
-
-def sums_rows(values, bounds):
-    out = torch.empty(bounds.numel() - 1, dtype=values.dtype, device=values.device)
-    jagged_kernel[(out.numel(),)](values, bounds, out, BLOCK=1024)
-    return out
-
-
-@triton.jit
 def lengths_kernel(values_ptr, bounds_ptr, out_ptr, LONGEST: tl.constexpr):
     row, offsets = tl.program_id(0), tl.arange(0, LONGEST)
     end = tl.load(bounds_ptr + row + 1)
@@ -194,16 +128,10 @@ def striding_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
 
 
-def strides(x):
-    out = torch.empty_like(x)
-    striding_kernel[(108,)](x, out, x.numel(), BLOCK=1024)
-    return out
-
-
 def strides_and_catches_all(x):
     for _ in range(100):
         try:
-            strides(x)
+            striding_kernel[(108,)](x, torch.empty_like(x), x.numel(), BLOCK=1024)
         except BaseException:  # noqa: BLE001 -- what a candidate may do
             continue
     return x

@@ -34,24 +34,19 @@ ROWS = {"x": tensor(8192, 8192)}
 SQUARE = {"a": tensor(2048, 2048, dtype="float16"), "b": tensor(2048, 2048, dtype="float16")}
 WORK = {
     "one_pass": ROWS,
-    "three_pass": ROWS,
     "half_of_rows": ROWS,
-    "first_columns": ROWS,
     "small": {"x": tensor(3, 1000)},
     "matmul": SQUARE,
     "skips_small_values": {"x": tensor(1 << 24)},
     "gathers": {"keys": tensor(1 << 22, dtype="int64"), "table": tensor(1 << 26)},
-    "waits": {"x": tensor(1000)},
     "branches_on_values": {"x": tensor(128, 1024)},
-    "sums_rows": {"values": tensor(1 << 24), "bounds": tensor(8193, dtype="int64")},
     "sums_rows_by_length": {"values": tensor(1 << 24), "bounds": tensor(8193, dtype="int64")},
-    "strides": {"x": tensor(1 << 26)},
     "strides_and_catches_all": {"x": tensor(1 << 26)},
     "loops_without_memory": {"x": tensor(1 << 10)},
     "stores_where_values_say": {"x": tensor((1 << 20) + 1)},
     "overflows": {"x": tensor(1 << 18, 16384, dtype="float16")},
 }
-SECONDS = {"waits": 0.3, "strides": 0.3, "strides_and_catches_all": 0.3, "loops_without_memory": 0.3}
+SECONDS = {"strides_and_catches_all": 0.3, "loops_without_memory": 0.3}
 ENTRIES = {"small": "one_pass"}
 
 

@@ -25,9 +25,7 @@ def reports() -> dict[str, RanAtFullSizes]:
     ("name", "touched_bytes"),
     [
         ("one_pass", 2 * MATRIX),
-        ("three_pass", 2 * MATRIX),
         ("half_of_rows", MATRIX),
-        ("first_columns", MATRIX // 2),
         ("small", 2 * 3 * 1000 * 4),
         ("matmul", 3 * 2048 * 2048 * 2),
     ],
@@ -41,11 +39,8 @@ def test_bound_of_touched_bytes(reports: dict[str, RanAtFullSizes], name: str, t
     ("name", "why"),
     [
         ("skips_small_values", "which bytes it asks for depends on values that it loads"),
-        ("sums_rows", "which bytes it asks for depends on values that it loads"),
         ("sums_rows_by_length", "which bytes it asks for depends on values that it loads"),
         ("branches_on_values", "host code reads values of tensors (`item`)"),
-        ("waits", "its three programs take more than 0.3 s of CPU time"),
-        ("strides", "its three programs take more than 0.3 s of CPU time"),
         ("strides_and_catches_all", "its three programs take more than 0.3 s of CPU time"),
         ("loops_without_memory", "its three programs take more than 0.3 s of CPU time"),
     ],

@@ -57,32 +57,6 @@ def test_attend():
 result_gold = test_attend()
 """
 
-POLYNOMIAL = (
-    HEADER
-    + """
-
-@triton.jit
-def harmonics_kernel(xyz_ptr, out_ptr, count, BLOCK: tl.constexpr):
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = rows < count
-    x = tl.load(xyz_ptr + 3 * rows, mask=mask, other=0.0).to(tl.float16)
-    y = tl.load(xyz_ptr + 3 * rows + 1, mask=mask, other=0.0).to(tl.float16)
-    z = tl.load(xyz_ptr + 3 * rows + 2, mask=mask, other=0.0).to(tl.float16)
-    x, y, z = x.to(tl.float32), y.to(tl.float32), z.to(tl.float32)
-    tl.store(out_ptr + 4 * rows, 0.5900436 * y * (3.0 * x * x - y * y), mask=mask)
-    tl.store(out_ptr + 4 * rows + 1, 2.8906114 * x * y * z, mask=mask)
-    tl.store(out_ptr + 4 * rows + 2, 0.3731763 * z * (2.0 * z * z - 3.0 * x * x - 3.0 * y * y), mask=mask)
-    tl.store(out_ptr + 4 * rows + 3, 1.4453057 * z * (x * x - y * y), mask=mask)
-
-
-def harmonics(xyz):
-    out = torch.empty(xyz.shape[0], 4, device=xyz.device)
-    harmonics_kernel[(triton.cdiv(xyz.shape[0], 128),)](xyz, out, xyz.shape[0], BLOCK=128)
-    return out
-"""
-)
-_HARMONICS = "import torch\nresult_gold = harmonics(torch.randn(1000, 3, device='cuda'))\n"
-
 QUANTIZE = (
     HEADER
     + """
@@ -171,21 +145,6 @@ ROUNDINGS = {
             "a base that is rounded": {
                 "tl.exp(scores - tl.max(scores, axis=1)[:, None])": "tl.exp2(1.43 * (scores - tl.max(scores, axis=1)[:, None]))"
             },
-        },
-    ),
-    "harmonics": Rounding(
-        POLYNOMIAL,
-        _HARMONICS,
-        exact={".to(tl.float16)": ""},
-        mutants={
-            "a constant of three digits": {"0.5900436": "0.593"},
-            "a lost term": {"2.0 * z * z - 3.0 * x * x - 3.0 * y * y": "2.0 * z * z - 3.0 * x * x"},
-            "coordinates in bfloat16": {
-                "x, y, z = x": "x, y, z = x.to(tl.bfloat16)",
-                "y.to(tl.float32), z": "y.to(tl.bfloat16).to(tl.float32), z.to(tl.bfloat16)",
-            },
-            "a small bias": {"2.8906114 * x * y * z": "2.8906114 * x * y * z + 0.01"},
-            "a wrong power": {"1.4453057 * z * (x * x - y * y)": "1.4453057 * z * (x * x - y * y * 1.02)"},
         },
     ),
     "quantize": Rounding(
