@@ -55,19 +55,15 @@ def rows(report: Any) -> list[KernelResources]:
     return msgspec.convert(report["resources"], list[KernelResources])
 
 
-@pytest.mark.parametrize("target", OTHERS)
-def test_binary_is_for_its_target(reports: Any, target: str) -> None:
-    report = reports[target]["vector_add"]
-    assert report["error"] is None
-    assert {row.architecture for row in rows(report)} == {target}
-    assert all(row.occupancy for row in rows(report))
-
-
-def test_all_binaries_of_a_report_are_for_its_target(amd: Any, nvidia: Any) -> None:
-    assert {
-        row.architecture for report in amd.values() for row in rows(report) if "failed" not in row.flags
-    } == {"gfx942"}
-    assert {row.architecture for report in nvidia.values() for row in rows(report)} == {"sm_90"}
+def test_binaries_of_a_report_are_for_its_target(reports: Any) -> None:
+    for target, candidates in reports.items():
+        compiled = [
+            row for report in candidates.values() for row in rows(report) if "failed" not in row.flags
+        ]
+        assert {row.architecture for row in compiled} == {target}
+    for target in OTHERS:
+        assert reports[target]["vector_add"]["error"] is None
+        assert all(row.occupancy for row in rows(reports[target]["vector_add"]))
 
 
 def test_kernel_is_specialised_by_divisible_sizes(amd: Any) -> None:
@@ -86,11 +82,9 @@ def test_storage_over_two_gigabytes_changes_only_amd_code(amd: Any, nvidia: Any)
 
 def test_matmul_report_has_matrix_instructions_and_lds(amd: Any, nvidia: Any) -> None:
     (row,) = rows(amd["matmul"])
-    assert row.matrix_instructions is not None
-    assert row.matrix_instructions >= 8
+    assert (row.matrix_instructions or 0) >= 8
+    assert (row.lds_bytes or 0) > 0
     assert row.vgprs is not None
-    assert row.lds_bytes is not None
-    assert row.lds_bytes > 0
     assert row.vgpr_spills == row.scratch_bytes == 0
     assert row.config | {"BM": "64", "BN": "64", "BK": "32", "num_warps": "4"} == row.config
     (row,) = rows(nvidia["matmul"])
@@ -101,17 +95,12 @@ def test_matmul_report_has_matrix_instructions_and_lds(amd: Any, nvidia: Any) ->
 
 def test_spills_are_reported(amd: Any, nvidia: Any) -> None:
     (row,) = rows(amd["spilling"])
-    assert row.vgprs == 512
-    assert row.agprs == 256
-    assert row.vgpr_spills is not None
-    assert row.vgpr_spills > 0
-    assert row.scratch_bytes is not None
-    assert row.scratch_bytes > 0
-    assert (row.occupancy, row.occupancy_limit) == (1.0, "vgprs")
+    assert (row.vgprs, row.agprs, row.occupancy, row.occupancy_limit) == (512, 256, 1.0, "vgprs")
+    assert (row.vgpr_spills or 0) > 0
+    assert (row.scratch_bytes or 0) > 0
     (row,) = rows(nvidia["spilling"])
     assert row.registers == 255
-    assert row.spill_bytes is not None
-    assert row.spill_bytes > 0
+    assert (row.spill_bytes or 0) > 0
 
 
 def test_of_a_hidden_case_only_the_config_that_runs_is_requested() -> None:
@@ -126,9 +115,11 @@ def test_of_a_hidden_case_only_the_config_that_runs_is_requested() -> None:
 
 def test_all_configs_after_pruning_are_compiled(amd: Any) -> None:
     table = rows(amd["tuned_matmul"])
-    assert [row.autotune_index for row in table] == [0, 1, 2]
-    assert [row.grid for row in table] == [(32, 32, 1), (16, 16, 1), (8, 8, 1)]
-    assert [row.config["BM"] for row in table] == ["32", "64", "128"]
+    assert [(row.autotune_index, row.grid, row.config["BM"]) for row in table] == [
+        (0, (32, 32, 1), "32"),
+        (1, (16, 16, 1), "64"),
+        (2, (8, 8, 1), "128"),
+    ]
     assert {row.config["EVEN"] for row in table} == {"True"}
 
 
@@ -136,9 +127,7 @@ def test_too_large_config_is_marked_but_not_fatal(amd: Any) -> None:
     report = amd["tuned_matmul"]
     assert report["error"] is None
     large = rows(report)[2]
-    assert large.occupancy == 0
-    assert large.occupancy_limit == "lds"
-    assert large.flags == ("too_large",)
+    assert (large.occupancy, large.occupancy_limit, large.flags) == (0, "lds", ("too_large",))
     assert "196608 bytes of LDS a workgroup, gfx942 has 65536" in large.failure
     (note,) = report["notes"]
     assert note.startswith("tuned_kernel config 2 (BM=128, BN=128, BK=128")

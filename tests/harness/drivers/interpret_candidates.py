@@ -159,7 +159,7 @@ def main() -> None:
                 "variance": call(
                     "variance", lambda out: torch.allclose(out, wide.var(1, correction=0), atol=1e-5), x=wide
                 ),
-                "device": kernels.sizes_by_device(x),
+                "device": kernels.tensors_of_device(x),
                 "numbers": x.numpy().tolist(),
                 "rounding": round_bfloat16.report(),
             }

@@ -316,10 +316,8 @@ def described(x):
     return out
 
 
-def sizes_by_device(x):
-    """Queries the device in all the ways that kernels use."""
-    target = triton.runtime.driver.active.get_current_target()
-    properties = torch.cuda.get_device_properties(x.device)
+def tensors_of_device(x):
+    """Makes and moves tensors in all the ways that kernels use."""
     with torch.cuda.device(x.device), torch.cuda.stream(torch.cuda.current_stream()):
         torch.cuda.synchronize()
         moved = x.to("cuda", non_blocking=True).cuda().to(torch.device("cuda:0")).to(device=0)
@@ -336,20 +334,9 @@ def sizes_by_device(x):
     made.append(torch.ones(2))
     torch.set_default_device("cpu")
     return {
-        "backend": target.backend,
-        "arch": target.arch,
-        "warp_size": target.warp_size,
-        "processors": properties.multi_processor_count,
-        "name": properties.name,
-        "available": torch.cuda.is_available(),
-        "hip": torch.version.hip is not None,
-        "cuda": torch.version.cuda is not None,
-        "capability": list(torch.cuda.get_device_capability()),
-        "shared": triton.runtime.driver.active.utils.get_device_properties(0)["max_shared_mem"],
         "same": moved.data_ptr() == x.data_ptr(),
         "on_gpu": all(t.is_cuda and t.device.type == "cuda" and t.get_device() == 0 for t in (x, *made)),
         "numbers": x.cpu().numpy().tolist(),
-        "stream": torch.cuda.current_stream().cuda_stream,
     }
 
 

@@ -97,19 +97,6 @@ def misses(number, x):
 
 
 @triton.jit
-def shares_kernel(x, out, columns):
-    row = tl.program_id(0)
-    before = tl.load(out + row - 1, mask=row > 0, other=0.0)
-    tl.store(out + row, before + tl.load(x + row * columns))
-
-
-def shares(number, x):
-    out = torch.zeros(ROWS)
-    shares_kernel[(ROWS,)](x, out, x.shape[1])
-    return (out,)
-
-
-@triton.jit
 def promises_kernel(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     lanes = tl.arange(0, BLOCK)
@@ -204,6 +191,5 @@ def changed_pointers(number, x):
 
 
 NAMES = (
-    "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "rounds",
-    "changed_globals", "changed_pointers",
+    "rows", "branches", "loops", "asserts", "misses", "promises", "blocks", "rounds", "changed_globals", "changed_pointers",
 )  # fmt: skip
