@@ -8,7 +8,6 @@ A library function dispatches on the types of its arguments and calls the builde
 from __future__ import annotations
 
 import inspect
-import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -36,10 +35,6 @@ _SAME = dict.fromkeys(("mul64hi", "umul64hi", "umulhi"), "mulhi") | {
     "pown": "powi",
 }
 """Symbols with another name than the function that they compute."""
-_ROUNDINGS: dict[str, Function] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
-_INTEGERS = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}
-_FLOATS = {"float": np.float32, "double": np.float64}
-_VIEWS = {"int": np.int32, "uint": np.uint32, "float": np.float32, "longlong": np.int64, "double": np.float64}
 
 
 def _each(function: Callable[..., float], at_pole: float = math.nan) -> Function:
@@ -64,9 +59,9 @@ def _wide(function: Function) -> Function:
     return lambda *args: function(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in args))
 
 
-def _converted(rounded: Function, to: Any) -> Function:
+def _to_int64(rounded: Function) -> Function:
     """Float to integer: values out of range are clamped, NaN gives 0."""
-    limits = np.iinfo(to)
+    to, limits = np.int64, np.iinfo(np.int64)
 
     def convert(x: Array) -> Array:
         """Round the values, clamp them to the integer's range, and convert them."""
@@ -77,17 +72,6 @@ def _converted(rounded: Function, to: Any) -> Function:
         return np.where(inside, exact, np.where(np.isnan(x), to(0), bound))
 
     return convert
-
-
-def _conversions() -> Iterator[tuple[str, Function]]:
-    for (kind, to), (name, float_type) in itertools.product(_INTEGERS.items(), _FLOATS.items()):
-        yield f"{kind}2{name}_rn", lambda x, to=float_type: x.astype(to)
-        for mode, rounded in _ROUNDINGS.items():
-            yield f"{name}2{kind}_{mode}", _converted(rounded, to)
-    yield "double2float_rn", lambda x: x.astype(np.float32)
-    for before, after in itertools.permutations(_VIEWS, 2):
-        as_type = _VIEWS[after]
-        yield f"{before}_as_{after}", lambda x, to=as_type: np.ascontiguousarray(x).view(to).reshape(x.shape)
 
 
 def _of_bits(function: Callable[[int, int], int]) -> Function:
@@ -122,9 +106,9 @@ _erfc = _each(math.erfc)
 
 FUNCTIONS: dict[str, Function] = {
     **{name: getattr(np, numpy_name) for name, numpy_name in _IN_NUMPY.items()},
-    "llrint": _converted(np.rint, np.int64),
+    "llrint": _to_int64(np.rint),
     "round": _half_away,
-    "llround": _converted(_half_away, np.int64),
+    "llround": _to_int64(_half_away),
     "saturatef": lambda x: np.where(np.isnan(x), 0, np.clip(x, 0, 1)),
     **dict.fromkeys(("exp10", "fast_exp10f"), lambda x: np.power(x.dtype.type(10), x)),
     **dict.fromkeys(("rsqrt", "rsqrt_rn"), lambda x: 1 / np.sqrt(x)),
@@ -145,7 +129,6 @@ FUNCTIONS: dict[str, Function] = {
     "ffs": _of_bits(lambda value, _: (value & -value).bit_length()),
     "popc": _of_bits(lambda value, _: value.bit_count()),
     "mulhi": lambda a, b: (a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8),
-    **dict(_conversions()),
 }
 
 
