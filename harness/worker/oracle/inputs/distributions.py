@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -63,10 +63,7 @@ def inject_special(inputs: Mapping[str, Value], names: Iterable[str], generator:
     the values. Eight-bit floats without infinities get their NaN, or nothing.
     """
     whole = False
-    for name in names:
-        tensor = inputs[name]
-        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or not tensor.numel():
-            continue
+    for tensor in _floats(inputs, names):
         *outer, columns = tensor.shape or (1,)
         rows = torch.randperm(math.prod(outer), generator=generator)
         places = torch.randperm(columns, generator=generator)
@@ -80,6 +77,14 @@ def inject_special(inputs: Mapping[str, Value], names: Iterable[str], generator:
         if outer and len(rows) > len(SPECIAL) and not whole:
             tensor[_index_of(rows[len(SPECIAL)], outer)] = -math.inf
             whole = True
+
+
+def _floats(inputs: Mapping[str, Value], names: Iterable[str]) -> Iterator[torch.Tensor]:
+    """Yield the named inputs that are floating-point tensors with elements."""
+    for name in names:
+        tensor = inputs[name]
+        if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.numel():
+            yield tensor
 
 
 def _index_of(row: torch.Tensor, outer: Sequence[int]) -> tuple[int, ...]:
@@ -100,9 +105,8 @@ def inject_mask(inputs: Mapping[str, Value], names: Iterable[str]) -> None:
     The input is the first named floating-point tensor with several dimensions; no other input is tried. It stays unchanged if it
     has one row only, or 8-bit floats.
     """
-    for name in names:
-        tensor = inputs[name]
-        if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.dim() > 1:
+    for tensor in _floats(inputs, names):
+        if tensor.dim() > 1:
             rows = tensor.view(-1, tensor.shape[-1])
             if len(rows) > 1 and torch.finfo(tensor.dtype).bits >= LEAST_BITS_OF_MASKS:
                 rows[-1, : tensor.shape[-1] // 2] = -math.inf
@@ -119,10 +123,7 @@ def inject_extremes(
     """
     zeros: Counter[tuple[int, ...]] = Counter()
     drawn: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}
-    for name in names:
-        tensor = inputs[name]
-        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or not tensor.numel():
-            continue
+    for tensor in _floats(inputs, names):
         facts = torch.finfo(tensor.dtype)
         large = min(LARGE, facts.max / SHARE)
         values = (
@@ -160,10 +161,7 @@ def inject_degenerate(
     follows the errors of careful arithmetic.
     """
     drawn: dict[torch.Size, torch.Tensor] = {}
-    for name in names:
-        tensor = inputs[name]
-        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or not tensor.numel():
-            continue
+    for tensor in _floats(inputs, names):
         columns = tensor.shape[-1] if tensor.dim() > 1 else RUN
         if tensor.numel() % columns:
             continue
