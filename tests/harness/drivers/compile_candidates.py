@@ -41,7 +41,6 @@ WORK = {
     },
     "matmul": {"square": matrices(1024)},
     "tuned_matmul": {"square": matrices(1024)},
-    "widely_tuned": {"square": matrices(1024)},
     "spilling": {"square": matrices(1024)},
     "hungry": {"square": matrices(1024)},
     "persistent": {"big": pair(1 << 24)},

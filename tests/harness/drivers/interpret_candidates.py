@@ -101,7 +101,6 @@ def main() -> None:
                 "tuned_matmul": call("tuned_matmul", near_product, a=a, b=b),
                 "doubled": call("doubled", lambda out: torch.equal(out, tile * 2), x=tile),
                 "doubled_unchecked": call("doubled", any_output, x=tile, check=False),
-                "described": call("described", lambda out: torch.equal(out, tile * 2), x=tile),
                 "histogram": call(
                     "histogram",
                     lambda out: torch.equal(out.long(), torch.bincount(keys, minlength=16)),
@@ -111,9 +110,6 @@ def main() -> None:
                 "histogram_out": call("histogram", lambda out: int(out.sum()) == 999, x=wrong_keys, bins=16),
                 "locked": call("locked", lambda out: out.tolist() == [0, 0, 7, 0], x=locks, index=2),
                 "locked_out": call("locked", lambda out: out.tolist() == [0, 0, 7, 0], x=locks, index=5),
-                "gathered": call(
-                    "gathered", lambda out: torch.equal(out, torch.stack([x, x + y, y])), x=x, y=y
-                ),
                 "bfloat16": call(
                     "vector_add",
                     lambda out: torch.equal(out, x.bfloat16() + y.bfloat16()),
@@ -141,23 +137,13 @@ def main() -> None:
                 "broken": call("broken", any_output, x=x),
                 "flipped": call("flipped", lambda out: torch.equal(out, wide.flip(1)), x=wide),
                 "sorted_rows": call("sorted_rows", lambda out: torch.equal(out, wide.sort(1).values), x=wide),
-                "recurrence": call(
-                    "recurrence",
-                    lambda out: torch.allclose(out, expected_recurrence(u, v), atol=1e-5),
-                    x=u,
-                    y=v,
-                ),
                 "recurrence_back": call(
-                    "recurrence",
+                    "recurrence_back",
                     lambda out: torch.allclose(
                         out, expected_recurrence(u.flip(0), v.flip(0)).flip(0), atol=1e-5
                     ),
                     x=u,
                     y=v,
-                    backward=True,
-                ),
-                "variance": call(
-                    "variance", lambda out: torch.allclose(out, wide.var(1, correction=0), atol=1e-5), x=wide
                 ),
                 "device": kernels.tensors_of_device(x),
                 "numbers": x.numpy().tolist(),

@@ -107,6 +107,7 @@ CONFIGS = [
     triton.Config({"BM": 32, "BN": 32, "BK": 32}, num_warps=4, num_stages=2),
     triton.Config({"BM": 64, "BN": 64, "BK": 32}, num_warps=4, num_stages=2),
     triton.Config({"BM": 128, "BN": 128, "BK": 128}, num_warps=8, num_stages=4),
+    triton.Config({"BM": 32, "BN": 32, "BK": 8}),
     triton.Config({"BM": 16, "BN": 16, "BK": 16}, num_warps=1, num_stages=1),
 ]
 
@@ -131,15 +132,11 @@ def tuned_kernel(
     matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
 
 
-def tuned_product(kernel, a, b):
+def tuned_matmul(a, b):
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    kernel[lambda meta: [triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"])]](a, b, c, m, n, k)
+    tuned_kernel[lambda meta: [triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"])]](a, b, c, m, n, k)
     return c
-
-
-def tuned_matmul(a, b):
-    return tuned_product(tuned_kernel, a, b)
 
 
 @triton.jit
@@ -181,22 +178,6 @@ def lock_kernel(lock_ptr, index):
 def locked(x, index):
     lock_kernel[(1,)](x, index)
     return x
-
-
-@triton.jit
-def gather_kernel(pointers_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    base = tl.load(pointers_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
-    x = tl.load(base + offsets, mask=offsets < n)
-    tl.store(out_ptr + tl.program_id(0) * n + offsets, x, mask=offsets < n)
-
-
-def gathered(x, y):
-    total = x + y
-    pointers = torch.tensor([x.data_ptr(), total.data_ptr(), y.data_ptr()], device="cuda")
-    out = torch.empty((3, x.numel()), device=x.device)
-    gather_kernel[(3,)](pointers, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
-    return out
 
 
 def persistent(x, y):
@@ -301,21 +282,6 @@ def hungry(a, b):
     return product(hungry_kernel, a, b, 128, BK=128, num_stages=4, num_warps=8)
 
 
-@triton.jit
-def descriptor_kernel(x_ptr, out_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
-    x = tl.make_tensor_descriptor(x_ptr, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
-    out = tl.make_tensor_descriptor(out_ptr, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
-    row = tl.program_id(0) * BM
-    out.store([row, 0], x.load([row, 0]) * 2)
-
-
-def described(x):
-    out = torch.empty_like(x)
-    rows, columns = x.shape
-    descriptor_kernel[(triton.cdiv(rows, 16),)](x, out, rows, columns, 16, triton.next_power_of_2(columns))
-    return out
-
-
 def tensors_of_device(x):
     """Makes and moves tensors in all the ways that kernels use."""
     with torch.cuda.device(x.device), torch.cuda.stream(torch.cuda.current_stream()):
@@ -370,38 +336,15 @@ def recur(a, b, c, d):
 
 
 @triton.jit
-def recurrence_kernel(a_ptr, b_ptr, out_ptr, N: tl.constexpr, BACKWARD: tl.constexpr):
+def recurrence_kernel(a_ptr, b_ptr, out_ptr, N: tl.constexpr):
     places = tl.arange(0, N)
-    _, out = tl.associative_scan(
-        (tl.load(a_ptr + places), tl.load(b_ptr + places)), 0, recur, reverse=BACKWARD
-    )
+    _, out = tl.associative_scan((tl.load(a_ptr + places), tl.load(b_ptr + places)), 0, recur, reverse=True)
     tl.store(out_ptr + places, out)
 
 
-def recurrence(x, y, backward=False):
+def recurrence_back(x, y):
     out = torch.empty_like(x)
-    recurrence_kernel[(1,)](x, y, out, x.numel(), backward)
-    return out
-
-
-@triton.jit
-def welford(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
-    n = n_a + n_b
-    delta = mean_b - mean_a
-    return mean_a + delta * (n_b / n), m2_a + m2_b + delta * delta * n_a * (n_b / n), n
-
-
-@triton.jit
-def variance_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    places = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
-    x = tl.load(x_ptr + places)
-    _, m2, n = tl.reduce((x, tl.zeros_like(x), tl.zeros_like(x) + 1.0), 1, welford)
-    tl.store(out_ptr + tl.arange(0, ROWS), m2 / n)
-
-
-def variance(x):
-    out = torch.empty(x.shape[0], device="cuda")
-    variance_kernel[(1,)](x, out, x.shape[0], x.shape[1])
+    recurrence_kernel[(1,)](x, y, out, x.numel())
     return out
 
 
@@ -476,20 +419,3 @@ def in_bfloat16(x, y, w):
     out, back = torch.empty((19, x.numel()), dtype=x.dtype, device="cuda"), torch.empty_like(w)
     bfloat16_kernel[(1,)](x, y, w, out, back, x.numel())
     return torch.cat([out.float(), back[None]])
-
-
-MANY = [triton.Config({"BM": bm, "BN": bn, "BK": 32}, num_warps=2) for bm in (16, 32) for bn in (16, 32)] + [
-    triton.Config({"BM": 128, "BN": 128, "BK": 128}, num_warps=8, num_stages=4),
-    triton.Config({"BM": 16, "BN": 16, "BK": 8}),
-]
-
-
-@triton.autotune(configs=MANY, key=["M", "N", "K"])
-@triton.jit
-def widely_tuned_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    tl.static_assert(BK >= 16)
-    matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
-
-
-def widely_tuned(a, b):
-    return tuned_product(widely_tuned_kernel, a, b)
