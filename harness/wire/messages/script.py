@@ -198,6 +198,3 @@ class RanCall(msgspec.Struct, frozen=True, tag="ran_call"):
     """Empty if the call raised an exception or returned something else than tensors."""
     casts: tuple[str, ...] = ()
     """Names of the 16-bit floats to which the reference casts wider ones."""
-
-
-SCRIPT_REPORTS: msgspec.msgpack.Decoder[RanScript | RanCall] = msgspec.msgpack.Decoder(RanScript | RanCall)

@@ -123,13 +123,9 @@ def _compile_instead(launch: Launch, target: Target) -> Any:
         for parameter in launch.kernel.params
         if parameter.is_constexpr and parameter.name in bound
     }
-    _recording.append(made)
-    try:
+    with _recorded(made):
         _compile(dataclasses.replace(launch, named=_accepted(launch.named, bound, target, made)), made)
         device_limits.check(made.compiled, made.grid, target)
-    except Exception as error:
-        made.failure = error
-        raise
     return made.compiled
 
 
@@ -149,9 +145,17 @@ def _check_compiled(kernel: Any, grid: Sequence[Any], target: Target) -> None:
     )
     made.log, made.seconds = compile_logs.get(kernel.hash, ("", 0.0))
     _add_options(made)
+    with _recorded(made):
+        device_limits.check(kernel, made.grid, target)
+
+
+@contextlib.contextmanager
+def _recorded(made: CompiledLaunch) -> Iterator[None]:
+    """Record a launch, with the exception that the block raises."""
+    assert _recording is not None
     _recording.append(made)
     try:
-        device_limits.check(kernel, made.grid, target)
+        yield
     except Exception as error:
         made.failure = error
         raise

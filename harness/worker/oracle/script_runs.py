@@ -21,7 +21,6 @@ from harness.wire.channels.channel import (
 )
 from harness.wire.messages.guest import Hello
 from harness.wire.messages.script import (
-    SCRIPT_REPORTS,
     RanCall,
     RanScript,
     RunCall,
@@ -31,8 +30,7 @@ from harness.wire.messages.script import (
 
 from .problem import BadProblem
 
-Report = TypeVar("Report", RanScript, RanCall)
-_GREETINGS: msgspec.msgpack.Decoder[Hello] = msgspec.msgpack.Decoder(Hello)
+Report = TypeVar("Report", RanScript, RanCall, Hello)
 
 
 class CannotJudge(BadProblem):
@@ -99,53 +97,48 @@ class ScriptRuns:
     def _ask(self, request: RunScript | RunCall, kind: type[Report]) -> Report:
         """Send a request to the script worker and return its report, which must be of this kind.
 
-        Raises `SlowScript` if no report arrives in time, and `BadProblem` if there is no script worker, if it ends, or if it
-        sends anything else. After any of these errors the line is closed, and each later request raises the same error.
-        """
-        channel = self._ready_channel()
-        self._announce_wait()
-        limit_s = limits.script_s()
-        deadline = time.monotonic() + limit_s
-        try:
-            channel.send(ENCODER.encode(request), deadline=deadline)
-            frame = channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
-            report = decode_message(SCRIPT_REPORTS, frame.payload)
-        except ChannelTimeout as error:
-            message = f"the benchmark's test did not end within {limit_s:.0f} s here"
-            raise self._give_up(SlowScript(message)) from error
-        except ChannelClosed as error:
-            raise self._give_up(BadProblem(f"the benchmark's test ended its process: {error}")) from error
-        except BadFrame as error:
-            message = f"the process of the benchmark's test sent no valid report: {error}"
-            raise self._give_up(BadProblem(message)) from error
-        if not isinstance(report, kind):
-            message = f"the process of the benchmark's test sent {type(report).__name__}, not {kind.__name__}"
-            raise self._give_up(BadProblem(message))
-        return report
-
-    def _ready_channel(self) -> Channel:
-        """Return the line to the script worker, after its greeting. Raises `BadProblem` if the worker does not get ready.
-
-        The start of a new worker has a time limit of its own, because no script can delay it.
+        Raises `SlowScript` if no report arrives in time, and `BadProblem` if there is no script worker, if it does not get ready
+        or ends, or if it sends anything else. After any of these errors the line is closed, and each later request raises the
+        same error.
         """
         if self._failure is not None:
             raise self._failure
         if self._channel is None:
             raise BadProblem("there is no process to run the benchmark's test")
-        if self._is_ready:
-            return self._channel
+        if (
+            not self._is_ready
+        ):  # no script can delay the start of its process, so the start has a limit of its own
+            limit_s = limits.GUEST_START_S
+            late = BadProblem(f"the process of the benchmark's test was not ready after {limit_s:.0f} s")
+            self._receive(self._channel, Hello, limit_s, late)
+            self._is_ready = True
+        limit_s = limits.script_s()
+        late = SlowScript(f"the benchmark's test did not end within {limit_s:.0f} s here")
+        return self._receive(self._channel, kind, limit_s, late, request)
+
+    def _receive(
+        self,
+        channel: Channel,
+        kind: type[Report],
+        limit_s: float,
+        late: BadProblem,
+        request: RunScript | RunCall | None = None,
+    ) -> Report:
+        """Send the request, if there is one, and return the next message. Raises `late` if it takes longer than `limit_s`."""
         self._announce_wait()
+        deadline = time.monotonic() + limit_s
         try:
-            frame = self._channel.receive(deadline=time.monotonic() + limits.GUEST_START_S)
-            decode_message(_GREETINGS, frame.payload)
+            if request is not None:
+                channel.send(ENCODER.encode(request), deadline=deadline)
+            frame = channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
+            return decode_message(msgspec.msgpack.Decoder(kind), frame.payload)
         except ChannelTimeout as error:
-            message = f"the process of the benchmark's test was not ready after {limits.GUEST_START_S:.0f} s"
+            raise self._give_up(late) from error
+        except ChannelClosed as error:
+            raise self._give_up(BadProblem(f"the benchmark's test ended its process: {error}")) from error
+        except BadFrame as error:
+            message = f"the process of the benchmark's test sent no valid report: {error}"
             raise self._give_up(BadProblem(message)) from error
-        except (ChannelClosed, BadFrame) as error:
-            message = f"the process of the benchmark's test did not get ready: {error}"
-            raise self._give_up(BadProblem(message)) from error
-        self._is_ready = True
-        return self._channel
 
     def _give_up(self, failure: BadProblem) -> BadProblem:
         """Close the line and return the error: on an open line a late report would pass for the report on the next request."""

@@ -25,19 +25,7 @@ _SHOWN = frozenset({"dtype", "low", "high", "p", "mean", "std"})
 _TRUNCATED = re.compile(r"truncf.* to .*?(b?)f16\b")
 
 
-class _Watch(OperatorMode):  # type: ignore[no-untyped-call]
-    """Calls `note` after each operator."""
-
-    def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        result = func(*args, **named)
-        self.note(func, name, (args, named), result)
-        return result
-
-    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
-        raise NotImplementedError
-
-
-class FreshMemory(_Watch):  # type: ignore[no-untyped-call]
+class FreshMemory(OperatorMode):  # type: ignore[no-untyped-call]
     """Between calls, poisons fresh floating-point tensors: an output buffer may hold the right results of an earlier run.
 
     Integers keep their values: a script may use them as indices.
@@ -48,12 +36,14 @@ class FreshMemory(_Watch):  # type: ignore[no-untyped-call]
         self._poison = kind
         self._is_inside_call = is_inside_call
 
-    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
-        """Poison what the operator allocated."""
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run an operator, and poison what it allocated."""
+        result = func(*args, **named)
         if name in operators.ALLOCATING and not self._is_inside_call():
             for _, tensor in tensors_of(result):
                 if tensor.is_floating_point():
                     poison(tensor, self._poison)
+        return result
 
 
 def _call_text(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
@@ -69,7 +59,7 @@ def _value_text(value: Any) -> str:
     return repr(value)
 
 
-class HostOperators(_Watch):  # type: ignore[no-untyped-call]
+class HostOperators(OperatorMode):  # type: ignore[no-untyped-call]
     """In a call, poisons fresh tensors, and notes which operators compute and what they compute."""
 
     def __init__(self, observation: Any, kind: Poison, reads: ReadBytes | None = None) -> None:
@@ -90,34 +80,35 @@ class HostOperators(_Watch):  # type: ignore[no-untyped-call]
         self.draws: list[str] = []
         """Operators that draw random numbers, in order, as Python text."""
 
-    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
-        """Note an operator of the host code: what it draws, reads and computes, and which storages have its work. Views are no
-        work.
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run an operator of the host code, and note what it draws, reads and computes, and which storages have its work.
 
-        Memory that it allocates is filled with poison. Operators inside of a launch are the interpreter's own and are ignored.
+        Views are no work. Memory that it allocates is filled with poison. Operators inside of a launch are the interpreter's own
+        and are ignored.
         """
+        result = func(*args, **named)
         if func.is_view or (self._observation is not None and self._observation.launching):
-            return
-        args, named = arguments
+            return result
         if torch.Tag.nondeterministic_seeded in func.tags:
-            self.draws.append(_call_text(name, args, named or {}))
+            self.draws.append(_call_text(name, args, named))
         if self._reads is not None:
-            self._reads.note_operator(func, name, args, named or {})
+            self._reads.note_operator(func, name, args, named)
         if name in operators.ALLOCATING:
             for _, tensor in tensors_of(result):
                 poison(tensor, self._poison)
-            return
+            return result
         moves = name in operators.MOVING
         computes = name not in operators.FREE
         if computes:
             self.names.add(name)
-        worked = computes or (moves and any(self.has_work(source) for _, source in tensors_of(arguments)))
+        worked = computes or (moves and any(self.has_work(source) for _, source in tensors_of((args, named))))
         for _, tensor in tensors_of(result):
             storage = tensor.untyped_storage()
             if worked:
                 self._worked[storage.data_ptr()] = storage
             elif moves:
                 self._moved[storage.data_ptr()] = storage, name
+        return result
 
     def note_output(self, tensor: torch.Tensor) -> None:
         """Count the copy of an input as an operator that the task needs, if this output was made from one."""
