@@ -19,12 +19,7 @@ _LOCATION = re.compile(r"\s+loc\(.*$")
 _PLACED = {"tt.load": (0, 1), "tt.atomic_rmw": (0, 2), "tt.atomic_cas": (0,)}
 """Operations that read memory, and their operands that say where: the address and the mask."""
 _BY_DESCRIPTOR = frozenset(
-    {
-        "tt.descriptor_load",
-        "tt.descriptor_gather",
-        "tt.experimental_descriptor_load",
-        "tt.experimental_descriptor_gather",
-    }
+    f"tt.{stage}descriptor_{access}" for stage in ("", "experimental_") for access in ("load", "gather")
 )
 """Further operations that read memory; all their operands say where."""
 _CALLS = frozenset({"tt.call", "func.call"})
@@ -63,8 +58,6 @@ class _Region:
     """Values that the condition of `scf.while` gives to its second region."""
     controls: list[str] = field(default_factory=list)
     """Values that decide whether and how often the region runs."""
-    names: dict[str, str] = field(default_factory=dict)
-    """Unique names of the values that the region defines: other regions may use the same names in the text."""
 
 
 class _KernelReads:
@@ -80,6 +73,8 @@ class _KernelReads:
         """The operands of each read that say where it reads, and the regions around it."""
         self._regions = [_Region()]
         """The regions around the line that is read, the innermost last."""
+        self._names: dict[str, str] = {}
+        """Unique names of values by their names in the text. Regions one after another may use the same names there."""
         self._count = 0
         self._has_function = False
         for line in map(str.strip, ttir.splitlines()):
@@ -126,7 +121,6 @@ class _KernelReads:
         elif line.startswith("}"):
             region = self._regions.pop()
             if opens:  # `} else {`, `} do {`: the next region of the same operation
-                region.names.clear()
                 self._regions.append(region)
         elif operation := _OPERATION.match(_LOCATION.sub("", line)):
             region = self._note(operation)
@@ -150,18 +144,15 @@ class _KernelReads:
                 sources = region.forwarded[place : place + 1]
             self._sources[self._define(value)].update(sources)
 
-    def _define(self, value: str, region: _Region | None = None) -> str:
-        """Return a unique name for a value that a region defines, the innermost one if none is given."""
-        names = (region or self._regions[-1]).names
+    def _define(self, value: str) -> str:
+        """Return a unique name for a value that the text defines. Lines after this one mean it by the text's name."""
         self._count += 1
-        return names.setdefault(value, f"{value}@{self._count}")
+        self._names[value] = f"{value}@{self._count}"
+        return self._names[value]
 
     def _values(self, text: str) -> list[str]:
         """Return the values that a text uses, by their unique names."""
-        return [
-            next((region.names[value] for region in reversed(self._regions) if value in region.names), value)
-            for value in _VALUE.findall(text)
-        ]
+        return [self._names.get(value, value) for value in _VALUE.findall(text)]
 
     def _note(self, operation: re.Match[str]) -> _Region:
         """Note one operation: its results come from its operands, and a load reads by the operands that are its places.
@@ -204,8 +195,8 @@ class _KernelReads:
         if region.name == "scf.for":
             (counter, first), *pairs = pairs
             region.controls += self._values(f"{first} {rest.partition(' to ')[2].partition('iter_args')[0]}")
-            self._sources[self._define(counter, region)].update(region.controls)
-        region.carried = [self._define(inner, region) for inner, _ in pairs]
+            self._sources[self._define(counter)].update(region.controls)
+        region.carried = [self._define(inner) for inner, _ in pairs]
         for place, (inner, (_, initial)) in enumerate(zip(region.carried, pairs, strict=True)):
             self._sources[inner].update(self._values(initial))
             if region.name == "scf.for":

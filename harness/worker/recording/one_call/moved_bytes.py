@@ -31,20 +31,9 @@ _OVERWRITING = frozenset(
 _CHOOSING = ("index", "gather", "scatter", "embedding", "take", "masked_s", "nll_loss", "searchsorted")
 """Beginnings of names of operators that read a part of their first tensor, as other tensors say."""
 
-
-_PRODUCTS = frozenset(
-    {
-        "mm",
-        "addmm",
-        "bmm",
-        "baddbmm",
-        "addbmm",
-        "_int_mm",
-        "_scaled_mm",
-        "convolution",
-        "convolution_overrideable",
-    }
-)
+_PRODUCTS = frozenset({
+    "mm", "addmm", "bmm", "baddbmm", "addbmm", "_int_mm", "_scaled_mm", "convolution", "convolution_overrideable",
+})  # fmt: skip
 """Operators that multiply matrices; attention too, by the beginning of its name."""
 _ATTENTION = "scaled_dot_product"
 
