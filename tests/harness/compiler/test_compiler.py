@@ -202,12 +202,6 @@ def test_vendor_options_reach_compiler_with_notes(amd: Any) -> None:
     assert any("instruction_sched_variant" in note for note in row.notes)
 
 
-def test_misspelt_option_is_an_error(amd: Any) -> None:
-    assert "num_wraps" in amd["misspelt_option"]["error"]
-    assert "num_warps" in amd["misspelt_option"]["error"]
-    assert amd["misspelt_option"]["line"] == line_of("kernels.py", "num_wraps=4")
-
-
 def test_kernel_with_grid_by_register_count_compiles(amd: Any, nvidia: Any) -> None:
     for reports in (amd, nvidia):
         assert reports["persistent"]["error"] is None

@@ -46,7 +46,6 @@ WORK = {
     "persistent": {"big": pair(1 << 24)},
     "amd_options": {"big": pair(1 << 24)},
     "nvidia_options": {"big": pair(1 << 24)},
-    "misspelt_option": {"big": pair(1 << 24)},
     "broken": {"n1000": {"x": tensor(1000)}},
     "broken_but_caught": {"big": pair(1000)},
     "asks_for_a_petabyte": {"small": pair(100)},

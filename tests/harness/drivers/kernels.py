@@ -207,12 +207,6 @@ def nvidia_options(x, y):
     return added(x, y, maxnreg=64)
 
 
-def misspelt_option(x, y):
-    out = torch.empty_like(x)
-    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024, num_wraps=4)
-    return out
-
-
 @triton.jit
 def helper(x):
     return x + undefined_name  # noqa: F821

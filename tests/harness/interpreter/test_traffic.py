@@ -134,15 +134,6 @@ def test_memory_that_host_filled_is_initialised() -> None:
     assert len(seen.uninitialised) == 1
 
 
-def test_out_of_bounds_report_gives_range_and_cause() -> None:
-    x = torch.zeros(8)
-    seen = Observation()
-    seen.masked = False
-    seen.touch("load", addresses(x, [6, 7, 8, 9]), None, 4, seen.origin(x, ("x_ptr",)))
-    assert "load of 2 elements past the end of `x_ptr` (index 8 to 9, size 8)" in seen.missed_loads[0]
-    assert seen.missed_loads[0].endswith("in program (0, 0, 0); it has no mask")
-
-
 def launched(*programs: list[tuple[str, int]]) -> Observation:
     """Run programs that each access elements of one tensor: pairs of a kind of access and an index."""
     out = torch.zeros(8)
@@ -207,14 +198,6 @@ def test_bytes_that_nobody_watched_are_found_and_stores_make_them_known() -> Non
     assert not watched[8:12].all()
 
 
-def test_a_part_of_unknown_memory_does_not_make_the_rest_known() -> None:
-    known, tensor = KnownMemory(), torch.ones(4)
-    known.remember(tensor.untyped_storage(), slice(4, 8))
-    watched = known.watched(tensor.untyped_storage())
-    assert watched is not None
-    assert np.flatnonzero(watched).tolist() == [4, 5, 6, 7]
-
-
 def test_a_resized_storage_keeps_what_is_known_of_it() -> None:
     known, tensor = KnownMemory(), torch.ones(2)
     known.remember(tensor.untyped_storage())
@@ -224,11 +207,3 @@ def test_a_resized_storage_keeps_what_is_known_of_it() -> None:
     assert watched is not None
     assert watched[:8].all()
     assert not watched[8:12].all()
-
-
-def test_copies_of_freed_storages_are_dropped() -> None:
-    known, tensor = KnownMemory(), torch.ones(4)
-    known.remember(tensor.untyped_storage())
-    del tensor
-    known.forget_freed()
-    assert not known._copies

@@ -14,15 +14,7 @@ from harness.wire.calls.tensors import TensorSpec
 from harness.wire.errors import NotRecorded
 from harness.wire.messages.script import RanScript, RecordedCall, RecordedOutput, Script
 from harness.worker.recording.performance_inputs import call_with_largest
-from suites.public.task import (
-    EntryKind,
-    Part,
-    PublicEntryPoint,
-    PublicTask,
-    ReferenceKind,
-    SuiteKind,
-    TestForm,
-)
+from tests.support.tasks.scripts import model_task
 
 MIB = 1 << 20
 TEXT = """\
@@ -37,18 +29,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-PUBLIC = PublicTask(
-    suite="mine",
-    kind=SuiteKind.KERNELBENCH,
-    name="copy",
-    file="copy.py",
-    title="copy",
-    folder=Path(),
-    entry_points=(PublicEntryPoint("ModelNew", EntryKind.CLASS, "ModelNew()"),),
-    reference=Part(Path("copy.py"), TEXT),
-    reference_kind=ReferenceKind.MODULE,
-    test_form=TestForm.MODEL,
-)
+PUBLIC = model_task(TEXT, Path(), "copy", "ModelNew()")
 
 
 class Device:

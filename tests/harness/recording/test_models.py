@@ -7,18 +7,9 @@ import pytest_asyncio
 
 from harness import DevicePool, Verdict
 from suites import Task
-from suites.public.task import (
-    EntryKind,
-    Part,
-    PublicEntryPoint,
-    PublicTask,
-    ReferenceKind,
-    SuiteKind,
-    TestForm,
-)
 from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
-from tests.support.tasks.scripts import record
+from tests.support.tasks.scripts import model_task, record
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -90,19 +81,7 @@ PARAMETERS = """\
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def affine(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Task:
     folder = tmp_path_factory.mktemp("recorded")
-    public = PublicTask(
-        suite="mine",
-        kind=SuiteKind.KERNELBENCH,
-        name="affine",
-        file="affine.py",
-        title="affine",
-        folder=folder,
-        instruction="Scale and shift.",
-        entry_points=(PublicEntryPoint("ModelNew", EntryKind.CLASS, "ModelNew(width, factor)"),),
-        reference=Part(folder / "affine.py", REFERENCE),
-        reference_kind=ReferenceKind.MODULE,
-        test_form=TestForm.MODEL,
-    )
+    public = model_task(REFERENCE, folder, "affine", "ModelNew(width, factor)")
     return await record(pool, public)
 
 

@@ -9,7 +9,15 @@ from harness.recording.recorder import record_task
 from harness.recording.references import ReferenceResult, judge_reference
 from suites import Task
 from suites.public.syntax.calls import test_calls
-from suites.public.task import Part, PublicTask, SuiteKind, TestForm
+from suites.public.task import (
+    EntryKind,
+    Part,
+    PublicEntryPoint,
+    PublicTask,
+    ReferenceKind,
+    SuiteKind,
+    TestForm,
+)
 
 HEADER = """import torch
 import triton
@@ -182,6 +190,23 @@ def public_task(
         test_form=form,
         result_name=calls.result_name,
         modules=calls.modules,
+    )
+
+
+def model_task(reference: str, folder: Path, name: str, made: str) -> PublicTask:
+    """A task as the loader of KernelBench makes it; `made` is the expression that makes a candidate's model."""
+    return PublicTask(
+        suite="mine",
+        kind=SuiteKind.KERNELBENCH,
+        name=name,
+        file=f"{name}.py",
+        title=name,
+        folder=folder,
+        instruction="Scale and shift.",
+        entry_points=(PublicEntryPoint("ModelNew", EntryKind.CLASS, made),),
+        reference=Part(folder / f"{name}.py", reference),
+        reference_kind=ReferenceKind.MODULE,
+        test_form=TestForm.MODEL,
     )
 
 
