@@ -184,8 +184,11 @@ class Cockpit(Viewer, inherit_bindings=False):
             if self.feed is not None:
                 self.screen.table.select(self.feed.session)
 
-    def open_agent(self, key: str, number: int | None = None) -> None:
-        """The screen of one agent, over the fleet: at a waiting attempt, the newest, or the best of an instance that ended."""
+    def open_agent(self, key: str, number: int | None = None, *, words: str = "") -> None:
+        """The screen of one agent, over the fleet: at a waiting attempt, the newest, or the best of an instance that ended.
+
+        `words` are marked and gone to.
+        """
         from tui.cockpit.screens.agent.agent import AgentScreen
 
         instance = self.feed.state.instances.get(key) if self.feed is not None else None
@@ -196,7 +199,8 @@ class Cockpit(Viewer, inherit_bindings=False):
             number = split_attempt(instance.best).number
         newest = attempts.newest(instance) if instance is not None else None
         followed = newest is not None and number == newest.number
-        self._go_to(AgentScreen(key, None if followed else number, registry=self.home.suites))
+        number = None if followed else number
+        self._go_to(AgentScreen(key, number, registry=self.home.suites, words=words))
 
     @on(messages.OpenSession)
     def _on_open_session(self, message: messages.OpenSession) -> None:
@@ -269,7 +273,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         def answered(attempt: str | None) -> None:
             if attempt is not None:
                 name = split_attempt(attempt)
-                self.open_agent(name.instance, name.number)
+                self.open_agent(name.instance, name.number, words=message.words)
 
         if self.feed is not None:
             self.push_screen(FoundDialog(message.words, self.feed.state), answered)

@@ -22,6 +22,7 @@ from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
+from tui.cockpit.widgets.line_view import LineView
 
 
 def about(app: Cockpit) -> str:
@@ -31,6 +32,12 @@ def about(app: Cockpit) -> str:
 
 def typed(app: Cockpit) -> str:
     return app.screen.query_one(Input).value
+
+
+def matches(view: LineView, row: int) -> list[str]:
+    """Return the marked texts of a row on the screen."""
+    marked = view.style_of("match").bgcolor
+    return [text for text, style, _ in view.render_line(row) if style is not None and style.bgcolor == marked]
 
 
 async def open_line(app: Cockpit, pilot: Pilot[ExitNote]) -> None:
@@ -111,7 +118,8 @@ def thoughts() -> EventLog:
     log = EventLog()
     log.events = running()
     log.wall = log.events[-1].wall
-    for number, reasoning in ((8, "one\nLDS banks conflict: pad the rows\nbanks"), (9, "no such thing")):
+    long = "\n".join(["banks", *["one row"] * 60, "LDS banks conflict: pad the rows", *["another"] * 60])
+    for number, reasoning in ((8, long), (9, "no such thing")):
         attempt = f"softmax#2/{number}"
         log.add(AttemptStarted(attempt=attempt, origin=Origin.FRESH))
         call = f"{attempt}/generator/1"
@@ -129,6 +137,22 @@ async def test_found_attempts_have_their_line_and_enter_opens_one() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
         assert app.screen.subject.attempt == "softmax#2/8"
+        await until(pilot, lambda: "LDS banks conflict: pad the rows" in picture(app), "the line in the steps")
+        marked = [span for row in range(app.screen.steps.size.height) for span in matches(app.screen.steps, row)]
+        assert set(marked) == {"banks", "conflict"}
+        await pilot.press("escape")
+        assert isinstance(app.screen, AgentScreen), "the first escape ends the search"
+        assert not any(matches(app.screen.steps, row) for row in range(app.screen.steps.size.height))
+
+
+async def test_words_that_are_only_in_the_code_are_gone_to_there() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        await obey(app, pilot, "find EIGHT waves")
+        await until(pilot, lambda: "softmax#1/3" in picture(app), "the attempt")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        await until(pilot, lambda: "One program a row, eight waves" in picture(app), "the code")
+        assert app.focused is app.screen.code
 
 
 async def test_a_long_search_holds_no_key_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from sessions.state.state import AttemptState, CallState
@@ -40,11 +40,15 @@ def find_words(calls: Iterable[CallState], words: str) -> Iterator[FoundText | N
     wanted = words.casefold().split()
     for call in calls:
         lines = f"{call.reasoning}\n{call.text}".splitlines()
-        matches = [line for line in lines if all(word in line.casefold() for word in wanted)]
-        if matches:
+        if matches := lines_with(lines, wanted):
             yield FoundText(call.attempt, _excerpt(clean(matches[0]).strip(), wanted[0]), len(matches) - 1)
         else:
             yield None
+
+
+def lines_with(lines: Iterable[str], words: Collection[str]) -> list[str]:
+    """Return the lines that have all words, which are in casefold."""
+    return [line for line in lines if all(word in line.casefold() for word in words)]
 
 
 def _excerpt(line: str, word: str) -> str:

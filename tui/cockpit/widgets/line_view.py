@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
@@ -43,7 +43,8 @@ class LineView(ScrollView, Styled, can_focus=True):
         self.lines: Sequence[Line] = ()
         self._copied = ""
         self._strips: dict[int, Strip] = {}
-        self._sought = ""
+        self._sought: Sequence[str] = ()
+        """Texts that are marked, in casefold."""
         self._match = -1
         """Line of the current match."""
 
@@ -107,8 +108,8 @@ class LineView(ScrollView, Styled, can_focus=True):
             return Strip(self.segments(line), cells(line))
         known = self._strips.get(y)
         if known is None:
-            if self._sought:
-                line = with_matches(line, self._sought)
+            for sought in self._sought:
+                line = with_matches(line, sought)
             if len(self._strips) > 2000:
                 self._strips.clear()
             known = self._strips[y] = Strip(self.segments(line), cells(line))
@@ -122,17 +123,38 @@ class LineView(ScrollView, Styled, can_focus=True):
 
     def find(self, text: str) -> str:
         """Mark a text, whatever its case, and go to its first line from here on; returns how often it is there."""
-        self._sought = text.casefold()
+        self._seek((text,) if text else ())
         self._match = self.scroll_offset.y - 1
-        self._strips.clear()
-        self.refresh()
-        self.screen.refresh_bindings()
         if not text:
             return ""
         lines = self._matching_lines()
         if lines:
             self.go_to_match(1)
         return f"in {counted(len(lines), 'line')}"
+
+    def find_words(self, words: str) -> bool:
+        """Mark words, whatever their case, and go to where all are closest together; `False` if one is not there."""
+        self._seek(words.split())
+        latest: dict[str, int] = {}
+        """Line of each word."""
+        places: list[tuple[int, int]] = []
+        """(lines between, first line) of each place with all words."""
+        for y, line in enumerate(self.lines):
+            text = plain(line).casefold()
+            latest |= {word: y for word in self._sought if word in text}
+            if latest and latest.keys() >= set(self._sought):
+                first = min(latest.values())
+                places.append((y - first, first))
+        if places:
+            self._match = min(places)[1]
+            self.show_line(self._match)
+        return bool(places)
+
+    def _seek(self, texts: Iterable[str]) -> None:
+        self._sought = [text.casefold() for text in texts]
+        self._strips.clear()
+        self.refresh()
+        self.screen.refresh_bindings()
 
     def action_end_find(self) -> None:
         self.find("")
@@ -154,8 +176,8 @@ class LineView(ScrollView, Styled, can_focus=True):
         return True
 
     def _matching_lines(self) -> list[int]:
-        sought = self._sought
-        return [y for y, line in enumerate(self.lines) if sought in plain(line).casefold()] if sought else []
+        texts = [plain(line).casefold() for line in self.lines] if self._sought else []
+        return [y for y, text in enumerate(texts) if any(sought in text for sought in self._sought)]
 
     def show_line(self, y: int) -> None:
         """Scroll until a line is in the upper third of the window."""

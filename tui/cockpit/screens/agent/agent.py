@@ -61,13 +61,16 @@ Brackets are around the attempt that all panes are about.
         Binding("z", "zoom", "zoom", id="agent.zoom"),
     ]
 
-    def __init__(self, key: str, number: int | None = None, *, registry: Path | None = None) -> None:
-        """`registry` is the home's file of added suites, for the baselines of their tasks."""
+    def __init__(
+        self, key: str, number: int | None = None, *, registry: Path | None = None, words: str = ""
+    ) -> None:
+        """`registry` is the home's file of added suites, for the baselines of their tasks; `words` are gone to."""
         super().__init__()
         self.key = key
         self.number = number
         """The attempt on screen; `None` follows the newest."""
         self.zoomed = False
+        self._words = words
         self._pane = "steps"
         self._tab = "verdict"
         self._shown = ""
@@ -119,6 +122,14 @@ Brackets are around the attempt that all panes are about.
     def on_mount(self) -> None:
         super().on_mount()
         self._choose("steps")
+        if self._words:
+            self.call_after_refresh(self._go_to_words)
+
+    def _go_to_words(self) -> None:
+        """Go to words in the steps, else in the code, which the steps do not show."""
+        if not self.steps.find_words(self._words):
+            self._choose("code")
+            self.code.find_words(self._words)
 
     def repaint(self, dirty: frozenset[str]) -> None:
         super().repaint(dirty)

@@ -11,6 +11,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from tui.cockpit.data.search import lines_with
 from tui.cockpit.data.steps import AttemptStep
 from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, fit, wrap_paragraph
 from tui.cockpit.widgets.line_view import LineView
@@ -206,6 +207,17 @@ goes there. New words are followed; scroll up to hold the text still.
             self._draw()
             if event.chain > 1:
                 self.action_unfold()
+
+    def find_words(self, words: str) -> bool:
+        """Open the steps that have the words in one line, and go there; `False` if no step has them."""
+        wanted = words.casefold().split()
+        found = [step for step in self._steps if lines_with(clean(step.text).split("\n"), wanted)]
+        if not found:
+            return False
+        self._toggled ^= {step.key for step in found if not self._is_open(step)}
+        self.release_anchor()
+        self._draw()
+        return super().find_words(words)
 
     def action_follow(self) -> None:
         self._cursor = ""
