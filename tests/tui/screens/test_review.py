@@ -151,6 +151,35 @@ async def test_rejection_asks_for_the_reason_and_the_next_attempt_opens_when_it_
         assert decider.decisions[-1] == (SESSION, "softmax#1/3", None)
 
 
+async def test_last_waiting_attempt_stays_open_after_its_decision_although_others_are_undecided() -> None:
+    events = reviews.waiting()
+    log = EventLog(wall=events[-1].wall, events=events)
+    log.add(ev.DecisionUndone(attempt="softmax#2/1", by="kim"))
+    log.add(ev.DecisionMade(attempt="vector_add#1/1", accepted=True, by="kim"))
+    async with review(log.events, decider=RecordingDecider()) as opened:
+        assert opened.cursor == "softmax#1/3"
+        await opened.press("a", "enter")
+        await opened.hears(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by=login_name()))
+        assert opened.cursor == "softmax#1/3", "softmax#2/1 is undecided, but nothing waits"
+        assert "softmax#1 goes on" in str(opened.screen.evidence.border_title)
+
+
+async def test_decision_about_an_ended_instance_leads_to_the_next_one_and_not_to_a_skipped_one() -> None:
+    log = EventLog()
+    log.open(devices=("2",))
+    for instance in (1, 2, 3):
+        log.add(ev.InstanceStarted(task="starter/softmax", instance=instance))
+        log.attempt(f"softmax#{instance}/1", RIGHT_SOURCE, reviews.candidate(1.2))
+        log.add(ev.InstanceFinished(task="starter/softmax", instance=instance, reason="iterations"))
+    async with review(log.events, decider=RecordingDecider()) as opened:
+        await opened.press("s")
+        for decided, following in (("softmax#2/1", "softmax#3/1"), ("softmax#3/1", "softmax#1/1")):
+            assert opened.cursor == decided
+            await opened.press("a", "enter")
+            await opened.hears(ev.DecisionMade(attempt=decided, accepted=True, by=login_name()))
+            assert opened.cursor == following
+
+
 async def test_skip_records_nothing_and_acceptance_says_where_the_kernel_goes() -> None:
     decider = RecordingDecider()
     async with review(reviews.waiting(), decider=decider) as opened:

@@ -48,8 +48,9 @@ what was decided. `!` has findings.
 the session's best of the task, over all instances.
 
 WAITS: the instance waits for your decision, and does nothing until then.
-After a decision the next attempt opens by itself. `s` skips: nothing is
-recorded. `u` undoes the decision under the cursor, else your latest one.
+After a decision the next attempt that waits opens by itself; about an ended
+instance, else the next undecided one. `s` skips: nothing is recorded. `u`
+undoes the decision under the cursor, else your latest one.
 `enter` opens the attempt on the Agent screen.
 """
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -82,8 +83,8 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         """State of the entries that the rows were drawn from; `None` before the first drawing."""
         self._wanted = attempt
         """The attempt to go to at the next draw."""
-        self._awaited: tuple[str, DecisionMade | None] | None = None
-        """The attempt with a decision on its way, and its decision before."""
+        self._awaited: tuple[str, DecisionMade | None, list[QueueEntry]] | None = None
+        """The attempt with a decision on its way, its decision before, and the queue before."""
         self._decided: list[str] = []
         """Attempts that were decided here, the latest last."""
         self._read_archive = read_archive
@@ -153,7 +154,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         """Go on to the next entry when the decision that was sent from here is in the session."""
         if self._awaited is None:
             return
-        key, before = self._awaited
+        key, before, queue = self._awaited
         decision = next((entry.attempt.decision for entry in self._entries if entry.key == key), None)
         if decision is None or decision == before:
             return
@@ -163,7 +164,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         if decision.by != login_name():
             return  # another person's: the engine refused ours, or theirs came later
         self._decided.append(key)
-        following = review_queue.next_entry(self._entries, key, is_undecided)
+        following = review_queue.entry_to_follow(queue, key, self._entries)
         if key == self.queue.cursor_key and following is not None:
             self._wanted = following.key
 
@@ -256,7 +257,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
 
     def deciding(self, attempt: AttemptState) -> None:
         """Go on to the next entry as soon as the decision is in the session."""
-        self._awaited = attempt.attempt, attempt.decision
+        self._awaited = attempt.attempt, attempt.decision, self._entries
 
     def action_skip(self) -> None:
         """Go to the next entry without a decision; nothing is recorded."""

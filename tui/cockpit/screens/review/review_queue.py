@@ -91,6 +91,21 @@ def next_entry(
     return next(filter(wanted, [*behind, *(before if wraps else ())]), None)
 
 
+def entry_to_follow(
+    before: Sequence[QueueEntry], decided: str, now: Sequence[QueueEntry]
+) -> QueueEntry | None:
+    """Return the next entry that waits; after a decision about an ended instance, else the next undecided entry.
+
+    The decided attempt moves in the queue, so that the next ones are those after its place `before`.
+    """
+    kinds = {entry.key: entry.kind for entry in now}
+    queue = [*before, *now]
+    following = next_entry(queue, decided, lambda entry: kinds.get(entry.key) is QueueKind.WAITS)
+    if following is None and any(entry.key == decided and entry.kind is QueueKind.OPEN for entry in before):
+        return next_entry(queue, decided, lambda entry: kinds.get(entry.key) is QueueKind.OPEN)
+    return following
+
+
 def is_undecided(entry: QueueEntry) -> bool:
     """True if a person can decide about it for the first time."""
     return entry.kind is not QueueKind.DECIDED
