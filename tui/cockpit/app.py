@@ -52,7 +52,7 @@ STILL_S = 1.0
 START_LOOK_S = 0.1
 """How often it is asked whether the engine failed to start."""
 TOAST_LINES = 2
-"""Toasts on a screen of few lines are over its first lines: the header and the names of the screens."""
+"""Toasts have the last lines of a screen."""
 LOOK_S = 1.0
 """How often the store is asked whether a session at rest has new events."""
 
@@ -355,15 +355,12 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.notify(clean(why), title=title, severity="error", timeout=15, markup=False)
 
     def notify(self, message: str, *, title: str = "", **options: Any) -> None:
-        """Show a message for a while; where lines are few, with its title on the same line."""
-        if self.size.height < TALL:
-            message, title = ": ".join(filter(None, (title, message))), ""
-        super().notify(message, title=title, **options)
+        """Show a message for a while, with its title on the same line."""
+        super().notify(": ".join(filter(None, (title, message))), **options)
 
     def on_notify(self, message: Notify) -> None:
-        """Take older messages away on a screen of few lines, if they leave no room for this one."""
-        if self.size.height < TALL:
-            self.make_room(TOAST_LINES, message.notification.message)
+        """Take older messages away if they leave no room for this one."""
+        self.make_room(TOAST_LINES, message.notification.message)
 
     def action_explain(self) -> None:
         self.push_screen(HelpDialog(self.screen))

@@ -175,14 +175,17 @@ async def test_line_goes_to_an_attempt_by_its_number_in_the_instance_under_the_c
         assert app.screen.attempt.attempt == "softmax#1/2"
 
 
-async def test_two_messages_cover_no_table_where_lines_are_few() -> None:
+@pytest.mark.parametrize("size", [NARROW, USUAL])
+async def test_messages_cover_neither_header_nor_rows(size: tuple[int, int]) -> None:
     app, _ = live(running())
-    async with app.run_test(size=NARROW, notifications=True) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
         for message in ("an old message", "short", "one that is much longer", "w " * 50):
             app.notify(message, title="not possible", timeout=60)
             await until(pilot, lambda: f"not possible: {message[:10]}" in screen_text(app), message)  # noqa: B023
             toasts = [toast for toast in app.screen.query(Toast) if toast.region.height]
-            assert not any(toast.region.overlaps(app.screen.tasks.region) for toast in toasts)
+            for pane in (app.screen.header_bar, app.screen.tasks, app.screen.next):
+                assert not any(toast.region.overlaps(pane.region) for toast in toasts)
+            assert app.screen.tasks.region.height == 3, "all tasks stay in sight"
             assert sum(toast.region.height for toast in toasts) <= 2
-            assert all(toast.region.width == NARROW[0] for toast in toasts)
+            assert all(toast.region.width == size[0] for toast in toasts)

@@ -228,7 +228,7 @@ async def test_read_only_view_has_no_decision_keys_and_says_why() -> None:
         assert "accept" not in opened.screen.query_one("KeyBar").text
         await opened.press("a")
         assert not isinstance(opened.app.screen, ReasonDialog)
-        assert opened.toasts == ["this view is for reading only"]
+        assert opened.toasts == ["accept: not possible: this view is for reading only"]
 
 
 async def test_new_waiting_attempt_does_not_move_the_cursor() -> None:
@@ -301,7 +301,7 @@ async def test_line_to_answer_on_is_in_view_however_much_there_is_to_say() -> No
             await opened.press("escape")
 
 
-async def test_toasts_cover_no_table_and_no_line_at_the_bottom() -> None:
+async def test_toasts_cover_no_table_and_no_bar() -> None:
     log = EventLog(wall=finished()[-1].wall, events=finished())
     log.add(ev.Notice(level="warning", message="3 calls were repeated"))
     app = replayed(log.events)
@@ -316,7 +316,10 @@ async def test_toasts_cover_no_table_and_no_line_at_the_bottom() -> None:
         )
         await until(pilot, lambda: bool(screen.query("Toast")), "the toast")
         assert screen.banner.display
-        free = (screen.decided, screen.banner, screen.timeline, screen.query_one("KeyBar"))
+        free = (
+            screen.header_bar, screen.screens_bar, screen.decided, screen.banner, screen.timeline,
+            screen.query_one("KeyBar"),
+        )  # fmt: skip
         for toast in screen.query("Toast"):
             assert not any(toast.region.overlaps(bar.region) for bar in free)
             assert not any(

@@ -301,7 +301,8 @@ class FleetScreen(ActingScreen):
         latest = self._latest_lines(room - tasks - lower)
         self.latest.show(latest)
         self.latest.display = bool(latest)
-        self.latest.styles.height = len(latest)
+        # A message takes lines from the lower of the two.
+        self.tasks.styles.height = tasks if latest else "1fr"
         lower = lower if latest else max(lower, room - tasks)
         places = (beside, lower, gpus, self._gpus_width())
         if places == self._places:
