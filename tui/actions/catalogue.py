@@ -1,4 +1,4 @@
-"""Every action of a person, once: the commands of the shell, the `:` line, the palette, keys and help derive from it.
+"""Every action of a person, once: the commands of the shell, the `:` line, keys and help derive from it.
 
 Plain data: `wavedeck --help` loads this module and little else.
 """

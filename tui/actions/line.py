@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.wire.device import nodes_of
 from sessions.events import ALL_GPUS, COMMANDS, PersonCommand
 from sessions.names import short_task, split_instance
-from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import SessionState
 from tui.actions.catalogue import ACTIONS, GPU_EVENTS, Action, Takes
+from tui.facts.attempt import recorded_words
 from tui.facts.vocabulary import words
 
 WHOLE_SESSION = "session"
@@ -22,6 +23,8 @@ VERBS = {name: ACTIONS[name] for name in (*_FIRST, *ACTIONS) if ACTIONS[name].ta
 """The actions of the line, those that people type most first."""
 INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)
 """Arguments of actions about instances."""
+ATTEMPTS = (Takes.ATTEMPT, Takes.FORK, Takes.DECISION)
+"""Arguments of actions about an attempt."""
 TEXT_FIELDS = {
     Takes.HINT: "text",
     Takes.FORK: "hint",
@@ -47,6 +50,8 @@ class LineSubject:
     instances: tuple[str, ...] = ()
     """The marked instances, else the one under the cursor."""
     attempt: str | None = None
+    attempt_is: str = ""
+    """Words that say why it is this attempt, where the screen shows others as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +127,6 @@ def _no_place(kind: str, word: str, state: SessionState) -> NotUnderstood:
     return NotUnderstood("; ".join(filter(None, (f"no {kind} of this session is called {word!r}", near))))
 
 
-def with_text(order: Order, text: str) -> Order:
-    """Return the order with this text. Raises `NotUnderstood` if it is no text for the order."""
-    if order.action.takes is Takes.NUMBER:
-        return parse(f"{order.name} {text}", LineSubject(), SessionState())
-    if not text and order.action.takes is not Takes.FORK:
-        raise NotUnderstood(f"the text is missing: {order.action.usage}")
-    return replace(order, text=text)
-
-
 def _first_word(text: str) -> tuple[str, str]:
     """Return the first word and the rest, which starts and ends without spaces."""
     word, rest = [*text.split(maxsplit=1), "", ""][:2]
@@ -154,7 +150,7 @@ def _order(action: Action, rest: str, subject: LineSubject, state: SessionState)
             if not hint:
                 raise NotUnderstood(f"the text is missing: {action.usage}")
             return Order(action.name, _instances(action, named, subject), text=hint)
-        case Takes.ATTEMPT | Takes.FORK | Takes.DECISION:
+        case takes if takes in ATTEMPTS:
             attempt, reason = _attempt(action, rest, subject)
             if action.takes is Takes.ATTEMPT:
                 _refuse_more(action, reason)
@@ -252,36 +248,22 @@ def _attempts(state: SessionState) -> dict[str, str]:
     }
 
 
-def usage(text: str) -> str:
-    """Return how the command at the start of a line is typed; empty before its name is complete."""
+def explained(text: str, subject: LineSubject, state: SessionState | None) -> str:
+    """Return how the command of a line is typed and what it acts on, then what a recorded model does with its words.
+
+    Before the name of the command is complete: the attempt or the instances of the keys.
+    """
     name, space, _ = text.lstrip().partition(" ")
-    return VERBS[name].usage if space and name in VERBS else ""
-
-
-def possible_orders(
-    state: SessionState, instance: InstanceState | None, attempt: AttemptState | None
-) -> Iterator[Order]:
-    """Yield the possible commands about this instance, this attempt, the session and its GPUs."""
-    for action in ACTIONS.values():
-        orders = _orders(action, state, instance, attempt) if action.event else ()
-        yield from (order for order in orders if not order.refusal(state))
-
-
-def _orders(
-    action: Action, state: SessionState, instance: InstanceState | None, attempt: AttemptState | None
-) -> Iterator[Order]:
-    """Yield the command for each thing that it may be about."""
-    match action.takes:
-        case takes if takes in INSTANCES:
-            if instance is not None:
-                yield Order(action.name, (instance.key,))
-            if action.takes is Takes.INSTANCES_OR_SESSION:
-                yield Order(action.name)
-        case Takes.ATTEMPT | Takes.FORK | Takes.DECISION:
-            if attempt is not None:
-                yield Order(action.name, attempt=attempt.attempt)
-        case Takes.GPU:
-            for gpu in state.gpus:
-                yield Order(action.name, gpu=gpu, text="return" if gpu in state.lent else "lend")
-        case _:
-            yield Order(action.name)
+    action = VERBS.get(name) if space else None
+    instances = ", ".join(subject.instances)
+    attempt = ", ".join(filter(None, (subject.attempt, subject.attempt and subject.attempt_is)))
+    if action is None:
+        target = instances if len(subject.instances) > 1 else attempt or instances
+        return target and f"acts on {target}"
+    target = instances if action.takes in INSTANCES else attempt if action.takes in ATTEMPTS else ""
+    has_words = action.takes in (Takes.HINT, Takes.FORK, Takes.DECISION) and state is not None
+    lines = (
+        f"{action.usage} · acts on {target}" if target else action.usage,
+        has_words and recorded_words(state),
+    )
+    return "\n".join(filter(None, lines))

@@ -19,7 +19,7 @@ from textual.worker import Worker, WorkerState
 from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.folding import fold
-from tui.actions.line import LineSubject, NotUnderstood, completions, parse, usage
+from tui.actions.line import LineSubject, NotUnderstood, completions, explained, parse
 from tui.cockpit.data import attempts
 from tui.cockpit.desk import messages
 from tui.cockpit.desk.desk import Commander, Decider, carry_out
@@ -29,7 +29,6 @@ from tui.cockpit.dialogs.finding import FoundDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.draw.lines import Span, clean
 from tui.cockpit.explaining import HelpDialog
-from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.base import TALL, SessionScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.terminal import terminal, themes
@@ -73,11 +72,9 @@ class Cockpit(Viewer, inherit_bindings=False):
     COMPONENT_CLASSES = COMPONENTS
     NOTIFICATION_TIMEOUT = 3
     TITLE = "Wavedeck"
-    ENABLE_COMMAND_PALETTE = True
-    COMMANDS: ClassVar = {SessionCommands}
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "explain", "help", id="app.help", key_display="?"),
-        Binding("ctrl+p", "command_palette", "go to", id="app.palette", priority=True),
         Binding("colon", "command_line", "command", id="app.commands", key_display=":", priority=True),
         Binding("y", "copy", "copy", id="app.copy"),
         Binding("m", "mouse", "mouse", id="app.mouse"),
@@ -365,13 +362,12 @@ class Cockpit(Viewer, inherit_bindings=False):
     def action_explain(self) -> None:
         self.push_screen(HelpDialog(self.screen))
 
-    def action_command_line(self) -> None:
-        """Ask for a command on the bottom line."""
+    def action_command_line(self, text: str = "") -> None:
+        """Ask for a command on the bottom line, which begins with this text."""
         feed = self.feed
         state = feed.state if feed is not None else None
         # What the line is about is chosen with `:`; events that come while a person types change nothing.
         subject = self.screen.subject if isinstance(self.screen, SessionScreen) else LineSubject()
-        about = subject.attempt or ", ".join(subject.instances)
 
         def refusal(text: str) -> str:
             try:
@@ -386,7 +382,8 @@ class Cockpit(Viewer, inherit_bindings=False):
 
         prompt = LinePrompt(
             ":",
-            changed=lambda text: " · ".join(filter(None, (usage(text), about and f"acts on {about}"))),
+            text=text,
+            changed=lambda text: explained(text, subject, state),
             complete=lambda text: completions(text, state),
             refusal=refusal,
             history=self._lines,

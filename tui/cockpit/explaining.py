@@ -13,6 +13,7 @@ from tui.actions.catalogue import ACTIONS
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.draw.grid import spaced
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line, wrap
+from tui.cockpit.screens.acting import ActingScreen
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.key_bar import KeyHint, active_hints
 from tui.cockpit.widgets.screens_bar import PLACES
@@ -22,7 +23,7 @@ from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, LETTERS, REJECTED
 GROUPS: dict[str, tuple[str, ...]] = {
     "start": ("home.new_run", "home.resume", "home.demo", "home.example", "home.own_kernel", "new_run.start"),
     "open": ("table.open", "table.mark", "home.report", "home.compare", "code.unfold", "steps."),
-    "go to": ("go.", "app.palette", "app.commands"),
+    "go to": ("go.", "app.commands"),
     "back": ("screen.back", "table.show_all", "view.end_find", "app.quit"),
     "jump": ("jump.",),
     "find": ("screen.find", "screen.next", "screen.match", "home.find", "home.next", "home.match"),
@@ -45,7 +46,7 @@ INDENT = 4
 ENTRIES = re.compile(r"\S \S.*?(?: {2,}\S \S.*?)+")
 """A line of a help text with several signs, each with its meaning."""
 VERBS = ("find", "hint", "attempt", "fork")
-"""Actions of the `:` line without a key of their own on most screens."""
+"""Actions of the `:` line without a key of their own on most screens; the help has those that are possible."""
 
 
 def group_of(name: str) -> str:
@@ -68,7 +69,11 @@ class HelpDialog(TextDialog):
         self._answers, _, self._text = text.partition("\n\n")
         self._keys = _keys(screen)
         if self._explained:
-            self._keys["type"] = [(Span(f":{ACTIONS[name].usage}", "key"),) for name in VERBS]
+            self._keys["type"] = [
+                (Span(f":{ACTIONS[name].usage}", "key"),)
+                for name in VERBS
+                if not ACTIONS[name].event or (isinstance(screen, ActingScreen) and screen.is_possible(name))
+            ]
 
     def lines(self, width: int) -> list[Line]:
         """Return what the screen answers, signs, keys and columns in less than `width` cells: a scroll bar may take one."""

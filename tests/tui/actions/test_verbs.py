@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from harness import Verdict
 from sessions.events import COMMANDS, PersonCommand
 from sessions.state.folding import fold
 from tests.support.command_line import ROOT
-from tests.support.sessions.journals import EventLog, finished, running
+from tests.support.sessions.journals import EventLog, running
 from tui.actions.catalogue import ACTIONS, GPU_EVENTS
-from tui.actions.line import VERBS, LineSubject, NotUnderstood, Order, completions, parse, possible_orders
+from tui.actions.line import VERBS, LineSubject, NotUnderstood, Order, completions, explained, parse
 
 STATE = fold(running())
 HERE = LineSubject(("softmax#1", "softmax#2"), "softmax#1/2")
@@ -95,13 +94,14 @@ def test_each_command_of_a_person_is_one_action_or_two() -> None:
     }
 
 
-def test_possible_actions_follow_session_and_attempt() -> None:
-    state, over = fold(running()), fold(finished())
-    instance = state.instances["softmax#1"]
-    wrong = next(attempt for attempt in instance.attempts if attempt.verdict is Verdict.WRONG)
-    names = {order.name for order in possible_orders(state, instance, wrong)}
-    assert names >= {"pause", "reject", "stop", "hint"}
-    assert names.isdisjoint({"unpause", "accept", "pin", "measure"})
-    names = {order.name for order in possible_orders(over, None, over.attempts()[0])}
-    assert names >= {"extend", "fork", "edit", "title"}
-    assert names.isdisjoint({"pause", "stop", "retire", "gpu", "hint", "pin"})
+def test_line_says_what_each_command_would_act_on_and_that_a_recording_does_not_read_its_words() -> None:
+    state = fold(running())
+    subject = LineSubject(("softmax#1",), "softmax#1/3", "the best of softmax#1")
+    recorded = "The model is recorded: its next reply was made without your words."
+    assert explained("", subject, state) == "acts on softmax#1/3, the best of softmax#1"
+    assert explained("hint ", subject, state) == f"hint [INSTANCE] TEXT · acts on softmax#1\n{recorded}"
+    assert explained("fork ", subject, state) == (
+        f"fork [ATTEMPT] [HINT] · acts on softmax#1/3, the best of softmax#1\n{recorded}"
+    )
+    assert explained("fork ", LineSubject(("softmax#1",)), None) == "fork [ATTEMPT] [HINT]"
+    assert explained("extend ", subject, state) == "extend N"

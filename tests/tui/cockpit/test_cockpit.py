@@ -1,4 +1,4 @@
-"""Cockpit app: exit notes, help, command palette, key map, mouse, themes and imports."""
+"""Cockpit app: exit notes, help, key map, mouse, themes and imports."""
 
 from __future__ import annotations
 
@@ -77,22 +77,6 @@ async def test_exit_names_the_session_that_waits_beside_the_replay_that_is_left(
     assert first.startswith("replay again with: wavedeck replay ")
     assert second == f"{SESSION} waits for you; open it with: wavedeck attach {SESSION}"
     lock.release()
-
-
-async def test_palette_opens_any_attempt() -> None:
-    async with on_fleet(running()) as (pilot, app):
-        await pilot.press("ctrl+p", *"attemptsoftmax")
-        palette = app.screen
-        await pilot.press("number_sign", "1", "slash", "1")
-        options = palette.query_one("CommandList")
-        await until(
-            pilot,
-            lambda: options.option_count >= 1 and "softmax#1/1" in str(options.get_option_at_index(0).prompt),
-            "the hit",
-        )
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
-        assert app.screen.attempt.attempt == "softmax#1/1"
 
 
 async def test_person_chooses_keys_and_columns() -> None:

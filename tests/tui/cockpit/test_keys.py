@@ -16,6 +16,7 @@ from sessions.events import (
     AttemptBanned,
     AttemptPinned,
     HintGiven,
+    InstanceForked,
     MeasureAsked,
     Paused,
     SessionExtended,
@@ -65,6 +66,7 @@ COMMANDS = {
     "pin softmax#1/2": AttemptPinned(attempt="softmax#1/2"),
     "ban softmax#1/2": AttemptBanned(attempt="softmax#1/2"),
     "measure softmax#1/3": MeasureAsked(attempt="softmax#1/3", devices=("all",)),
+    "fork wider rows": InstanceForked(base="softmax#1/3", hint="wider rows"),
     "extend 3": SessionExtended(iterations=3),
     "title two words": SessionTitled(title="two words"),
 }

@@ -51,12 +51,12 @@ async def test_each_command_has_a_line_with_what_it_does() -> None:
         await pilot.press("p")
         await until(pilot, lambda: "pause" in about(app), "the list")
         subject, *lines = about(app).splitlines()
-        assert subject == "acts on softmax#1/3"
+        assert subject == "acts on softmax#1/3, the best of softmax#1", "Fleet shows newer ones as well"
         assert [line.split()[0] for line in lines] == ["pause", "profile", "pin"]
         assert "only what runs now is finished" in lines[0]
         await pilot.press(*"ause", "space")
         lines = about(app).splitlines()
-        assert lines[0] == "pause [INSTANCE... | session] · acts on softmax#1/3"
+        assert lines[0] == "pause [INSTANCE... | session] · acts on softmax#1"
         assert [line.split()[0] for line in lines[1:]] == [
             "softmax#1",
             "softmax#2",
@@ -137,8 +137,12 @@ async def test_found_attempts_have_their_line_and_enter_opens_one() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
         assert app.screen.subject.attempt == "softmax#2/8"
-        await until(pilot, lambda: "LDS banks conflict: pad the rows" in picture(app), "the line in the steps")
-        marked = [span for row in range(app.screen.steps.size.height) for span in matches(app.screen.steps, row)]
+        await until(
+            pilot, lambda: "LDS banks conflict: pad the rows" in picture(app), "the line in the steps"
+        )
+        marked = [
+            span for row in range(app.screen.steps.size.height) for span in matches(app.screen.steps, row)
+        ]
         assert set(marked) == {"banks", "conflict"}
         await pilot.press("escape")
         assert isinstance(app.screen, AgentScreen), "the first escape ends the search"

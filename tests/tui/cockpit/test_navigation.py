@@ -1,9 +1,8 @@
-"""Ways through the screens: the line of their names, `esc` and `q`, the palette, the help."""
+"""Ways through the screens: the line of their names, `esc` and `q`, the help."""
 
 from __future__ import annotations
 
 import pytest
-from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
 from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, live, on_fleet, on_home, until
@@ -20,7 +19,6 @@ from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.review.review import ReviewScreen
-from tui.cockpit.viewer import ExitNote
 from tui.config import Preferences
 
 NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review]", "R": "[R Report]"}
@@ -29,16 +27,6 @@ NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review
 
 def line_of_screens(app: Cockpit) -> str:
     return app.screen.screens_bar.text
-
-
-async def listed(app: Cockpit, pilot: Pilot[ExitNote], *keys: str) -> list[str]:
-    """Open the palette, press keys and return its entries."""
-    await pilot.press("ctrl+p", *keys)
-    palette = app.screen
-    options = palette.query_one("CommandList")
-    await app.workers.wait_for_complete()
-    await until(pilot, lambda: options.option_count > 0, "entries")  # type: ignore[attr-defined]
-    return [options.get_option_at_index(place).hit.text or "" for place in range(options.option_count)]  # type: ignore[attr-defined]
 
 
 async def test_each_screen_names_all_screens_and_marks_itself() -> None:
@@ -89,26 +77,6 @@ async def test_q_leaves_from_anywhere(keys: tuple[str, ...]) -> None:
         await pilot.pause()
         await pilot.press("q")
     assert app.return_value.lines
-
-
-async def test_palette_lists_screens_instances_and_actions_and_finds_by_letters_with_gaps() -> None:
-    async with on_fleet(running()) as (pilot, app):
-        entries = await listed(app, pilot)
-        assert entries[:5] == ["Agent", "Latency", "Review", "Report", "Home"]
-        assert entries[5:7] == ["instance softmax#1", "instance softmax#2"]
-        assert entries[-1] == "stop session"
-        assert entries.index("instance vector_add#1") < entries.index("hint softmax#1")
-        await pilot.press("escape")
-        entries = await listed(app, pilot, *"inssm2")
-        assert entries[0] == "instance softmax#2"
-
-
-async def test_palette_of_home_has_sessions_and_a_new_run() -> None:
-    async with on_home(lambda: INFOS) as (pilot, app):
-        entries = await listed(app, pilot)
-        assert entries[0] == "new run"
-        assert set(entries[1 : len(INFOS) + 1]) == {f"session {info.name}" for info in INFOS}
-        await pilot.press("escape")
 
 
 def test_every_key_of_a_screen_has_a_group_in_the_help() -> None:

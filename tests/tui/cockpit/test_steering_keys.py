@@ -1,4 +1,4 @@
-"""Keys and palette commands that steer a session from the cockpit."""
+"""Keys that steer a session from the cockpit."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ from textual.widgets import Static
 
 from sessions.events import (
     AnyEvent,
-    AttemptBanned,
     AttemptJudged,
-    AttemptPinned,
     HintGiven,
-    InstanceForked,
     MeasureAsked,
     Paused,
     ProfileAsked,
     RetireAsked,
-    SessionExtended,
     Unpaused,
 )
 from tests.support.cockpit.cockpits import (
@@ -36,14 +32,14 @@ from tests.support.cockpit.cockpits import (
     replayed,
     until,
 )
+from tests.support.cockpit.pictures import picture
 from tests.support.cockpit.stories import read_story
 from tests.support.sessions import story
 from tests.support.sessions.journals import RIGHT_SOURCE, SESSION, EventLog, correct, finished, running
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk.desk import NotEdited, edited
-from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog
+from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
-from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
@@ -70,11 +66,6 @@ async def fleet(*, refusal: str = "", readonly: bool = False) -> AsyncIterator[O
         yield pilot, app, decider, source
 
 
-async def palette(app: Cockpit) -> dict[str, object]:
-    """Commands of the palette by name."""
-    return {each.name: each.run for each in SessionCommands(app.screen)._commands()}
-
-
 async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() -> None:
     async with fleet() as (pilot, app, decider, source):
         await pilot.press("l", "p")
@@ -94,7 +85,10 @@ async def test_keys_act_on_all_marked_instances() -> None:
         await pilot.press("space", "l", "space", "j", "p")
         await until(pilot, lambda: len(decider.decisions) == 2, "both pauses")
         await pilot.press("i")
-        assert isinstance(app.screen, LineDialog)
+        assert isinstance(app.screen, LinePrompt)
+        about = str(app.screen.query_one("#about", Static).content)
+        assert "acts on softmax#1, softmax#2\n" in about
+        assert "The model is recorded: its next reply was made without your words." in about
         await pilot.press(*"wide", "enter")
         await until(pilot, lambda: len(decider.decisions) == 4, "both hints")
         assert {command for _, command in decider.decisions} == {
@@ -119,44 +113,12 @@ async def test_key_t_measures_and_key_p_profiles_the_best_attempt_of_the_cell() 
 async def test_retire_asks_once() -> None:
     async with fleet() as (pilot, app, decider, _):
         for answer in ("escape", "enter"):
-            (await palette(app))["retire softmax#1"]()
+            await pilot.press("colon", *"retire", "enter")
             await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
             await pilot.press(answer)
             await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the answer")
         await until(pilot, lambda: bool(decider.decisions), "the command")
         assert decider.decisions == [(SESSION, RetireAsked(instance="softmax#1"))]
-
-
-async def test_palette_has_each_command_of_the_attempt_and_the_session() -> None:
-    async with fleet() as (pilot, app, decider, _):
-        await pilot.press("enter")
-        commands = await palette(app)
-        for name in ("pin softmax#1/3", "ban softmax#1/3", "measure softmax#1/3", "pause session"):
-            commands[name]()
-        commands["fork softmax#1/3"]()
-        await until(pilot, lambda: isinstance(app.screen, LineDialog), "the hint of the fork")
-        await pilot.press("enter")
-        commands["extend session"]()
-        await until(pilot, lambda: isinstance(app.screen, LineDialog), "the number")
-        await pilot.press("3", "enter")
-        await until(pilot, lambda: len(decider.decisions) == 6, "all commands")
-        assert {command for _, command in decider.decisions} == {
-            AttemptPinned(attempt="softmax#1/3"),
-            AttemptBanned(attempt="softmax#1/3"),
-            MeasureAsked(attempt="softmax#1/3", devices=("all",)),
-            Paused(),
-            InstanceForked(base="softmax#1/3"),
-            SessionExtended(iterations=3),
-        }
-
-
-async def test_gpus_are_lent_and_taken_back() -> None:
-    log = EventLog()
-    log.open(devices=("cpu", "0", "1", "2"))
-    async with on_fleet(log.events) as (_, app):
-        app.feed.state.lent.add("1")
-        names = [name for name in await palette(app) if name.startswith("gpu")]
-        assert names == ["gpu 0 lend", "gpu 1 return", "gpu 2 lend"]
 
 
 async def test_line_is_about_what_the_cursor_was_on_when_it_began() -> None:
@@ -180,16 +142,18 @@ async def test_line_is_about_what_the_cursor_was_on_when_it_began() -> None:
 async def test_key_that_can_do_nothing_says_why() -> None:
     async with on_fleet(running()) as (pilot, app):
         words = "the session has no GPU, only cpu; start a session on a machine with a GPU"
-        for key in ("P", "t"):
+        for key, name in {"P": "profile", "t": "measure"}.items():
             await pilot.press(key)
             await until(pilot, lambda: bool(app._notifications), "the words")
-            assert [toast.message for toast in app._notifications] == [words]
+            assert [toast.message for toast in app._notifications] == [f"{name}: not possible: {words}"]
             app.clear_notifications()
     async with fleet(readonly=True) as (pilot, app, _, _source):
-        for key in ("i", "p"):
+        for key, name in {"i": "hint", "p": "pause"}.items():
             await pilot.press(key)
             await until(pilot, lambda: bool(app._notifications), "the words")
-            assert [toast.message for toast in app._notifications] == ["this view is for reading only"]
+            assert [toast.message for toast in app._notifications] == [
+                f"{name}: not possible: this view is for reading only"
+            ]
             app.clear_notifications()
 
 
@@ -197,12 +161,17 @@ async def test_readonly_view_and_past_of_a_replay_have_no_steering() -> None:
     async with fleet(readonly=True) as (pilot, app, decider, _):
         await pilot.press("p", "enter", "i", "t", "E")
         assert isinstance(app.screen, AgentScreen)
-        assert not any(name.startswith(("pause", "stop", "fork")) for name in await palette(app))
+        await pilot.press("question_mark")
+        await until(pilot, lambda: ":find TEXT" in picture(app), "the help")
+        assert ":hint" not in picture(app)
+        assert ":fork" not in picture(app)
         assert not decider.decisions
     app = replayed(finished())
     async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
-        assert not any(name.startswith(("pause", "stop", "fork")) for name in await palette(app))
+        await pilot.press("question_mark")
+        await until(pilot, lambda: ":find TEXT" in picture(app), "the help")
+        assert ":fork" not in picture(app)
 
 
 async def test_example_offers_no_work_that_its_machine_would_have_to_do() -> None:
@@ -219,7 +188,6 @@ async def test_example_offers_no_work_that_its_machine_would_have_to_do() -> Non
             assert not {name for name in offered if name.startswith("steer.")}
             assert "screen.pause" not in offered, "the key plays the replay"
             assert "replay.play" in offered
-        assert not any(name.startswith(("measure", "fork", "edit", "extend")) for name in await palette(app))
         await pilot.press("t")
         await until(pilot, lambda: bool(app._notifications), "the words")
         assert "from another machine" in [toast.message for toast in app._notifications][-1]

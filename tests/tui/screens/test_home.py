@@ -205,7 +205,7 @@ async def test_d_starts_the_demo_and_f_asks_for_the_file_of_a_kernel() -> None:
     async with on_home(list, start=refuse) as (pilot, app):
         await pilot.press("d")
         await until(pilot, lambda: bool(app._notifications), "why it did not start")
-        assert [note.message for note in app._notifications] == ["the disk is full"]
+        assert [note.message for note in app._notifications] == ["not started: the disk is full"]
         assert [plan.model for plan in plans] == [RECORDED]
         await pilot.press("f", *"rms.py")
         await until(pilot, lambda: isinstance(app.screen, NewRunScreen), "the form")

@@ -22,8 +22,8 @@ from sessions.events import DecisionMade, PersonCommand
 from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, InstanceState
-from tui.actions.catalogue import Action, Group, Takes, done_words
-from tui.actions.line import NotUnderstood, Order, with_text
+from tui.actions.catalogue import Action, Group, done_words
+from tui.actions.line import Order
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.desk.messages import (
     FindWords,
@@ -35,11 +35,11 @@ from tui.cockpit.desk.messages import (
     OpenReport,
     OpenReview,
 )
-from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
+from tui.cockpit.dialogs.dialogs import ConfirmDialog, ReasonDialog
 from tui.cockpit.draw.lines import Span, clean
 from tui.config import Preferences
 from tui.diagnostics import Complaint
-from tui.facts.attempt import consequences, decided_words, recorded_words
+from tui.facts.attempt import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words
 
 ASKING = ("edit", "retire", "stop")
@@ -116,6 +116,9 @@ class Desk(Protocol):
 
     def action_explain(self) -> None:
         """Show the help of the focused pane."""
+
+    def action_command_line(self, text: str = "") -> None:
+        """Ask for a command on the bottom line, which begins with this text."""
 
     def leave(self) -> None:
         """Leave the cockpit; engines go on."""
@@ -211,37 +214,6 @@ class Commander:
             self._edit(order)
         else:
             self._confirm(order)
-
-    def ask(self, order: Order) -> None:
-        """Ask for the text that an order still needs, then carry it out."""
-        action, feed = order.action, self._host.feed
-        if action.takes not in (Takes.HINT, Takes.FORK, Takes.DECISION, Takes.NUMBER, Takes.TEXT):
-            self.carry_out(order)
-            return
-
-        def answered(text: str | None) -> None:
-            if text is None:
-                return
-            try:
-                self.carry_out(with_text(order, text))
-            except NotUnderstood as error:
-                self._host.refuse(order.name, str(error))
-
-        if action.takes is Takes.DECISION:
-            attempt = self._find(order.attempt)
-            if feed is not None and attempt is not None:
-                self.ask_and_decide(attempt, accepted=order.name == "accept", decided=lambda: None)
-            return
-        may_be_empty = action.takes is Takes.FORK
-        has_words = action.takes in (Takes.FORK, Takes.HINT)
-        recorded = recorded_words(feed.state) if feed is not None and has_words else ""
-        keys = f"enter: {order.name}   escape: cancel"
-        dialog = LineDialog(
-            f"{order.name.capitalize()} {order.target}",
-            hint="\n".join(filter(None, (action.does, recorded, keys))),
-            placeholder="a hint for its first attempt (may stay empty)" if may_be_empty else "",
-        )
-        self._host.app.push_screen(dialog, answered)
 
     def toggle_pause(self, instances: Sequence[str]) -> None:
         """Pause instances, or end their pause if they are all paused."""

@@ -20,45 +20,33 @@ QUIT = Binding("q", "app.quit", "leave", id="app.quit")
 """Leaves the cockpit. A window hides the keys of the app, so each window without a line to type on has this key again."""
 
 
-class LineDialog(ClosesOnce, ModalScreen[str | None]):
-    """Asks for one line of text; gives it, or `None` if the person thought better of it."""
+class ReasonDialog(ClosesOnce, ModalScreen[str | None]):
+    """Asks why a person accepts or rejects an attempt; gives the reason, or `None` if the person thought better of it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", id="reason.cancel")]
 
-    def __init__(self, question: str, *, hint: str, placeholder: str = "", known: str = "") -> None:
+    def __init__(self, attempt: str, *, accepted: bool, follows: str, known: str = "") -> None:
+        """`follows` says what the decision does, and who reads the reason; `known` how safe the verdict is."""
         super().__init__()
-        self._question = question
-        self._hint = hint
-        self._placeholder = placeholder
+        self._word = "Accept" if accepted else "Reject"
+        self._attempt = attempt
+        self._follows = follows
         self._known = known
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
-            yield Static(self._question, id="question", markup=False)
+            yield Static(f"{self._word} {self._attempt}", id="question", markup=False)
             if self._known:
                 yield Static(self._known, id="known", markup=False)
-            yield Input(placeholder=self._placeholder, max_length=MOST_CHARACTERS, id="why")
-            yield Static(self._hint, id="hint", markup=False)
+            yield Input(placeholder="why (may stay empty)", max_length=MOST_CHARACTERS, id="why")
+            keys = f"enter: {self._word.lower()}   escape: cancel"
+            yield Static(f"{self._follows}\n{keys}", id="hint", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip())
 
     def action_cancel(self) -> None:
         self.dismiss(None)
-
-
-class ReasonDialog(LineDialog):
-    """Asks why a person accepts or rejects an attempt."""
-
-    def __init__(self, attempt: str, *, accepted: bool, follows: str, known: str = "") -> None:
-        """`follows` says what the decision does, and who reads the reason."""
-        word = "Accept" if accepted else "Reject"
-        super().__init__(
-            f"{word} {attempt}",
-            hint=f"{follows}\nenter: {word.lower()}   escape: cancel",
-            placeholder="why (may stay empty)",
-            known=known,
-        )
 
 
 class ConfirmDialog(ClosesOnce, ModalScreen[bool]):

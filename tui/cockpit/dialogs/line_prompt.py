@@ -67,9 +67,10 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
             yield Static("", id="about")
             with Horizontal(id="typed"):
                 yield Static(self._sign, id="sign", markup=False)
-                yield Input(self._text, max_length=MOST_CHARACTERS, id="line", select_on_focus=False)
+                yield Input(max_length=MOST_CHARACTERS, id="line", select_on_focus=False)
 
     def on_mount(self) -> None:
+        self._put(self._text)
         self._describe(self._text)
 
     @on(Input.Changed)
@@ -134,7 +135,7 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
 
     def action_leave(self) -> None:
         """Take back what was typed as a command, then leave the line."""
-        if self._complete is not None and self.query_one(Input).value:
+        if self._complete is not None and self.query_one(Input).value not in ("", self._text):
             self._put("")
         else:
             self.dismiss(None)

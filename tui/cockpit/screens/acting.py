@@ -144,7 +144,7 @@ class ActingScreen(SessionScreen):
 
     def action_hint(self) -> None:
         if self.subject.instances:
-            self.desk.commander.ask(Order("hint", self.subject.instances))
+            self.desk.action_command_line("hint ")
 
     def action_accept(self) -> None:
         self._decide(accepted=True)

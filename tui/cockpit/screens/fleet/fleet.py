@@ -171,7 +171,10 @@ class FleetScreen(ActingScreen):
         """The marked instances, else the one under the cursor."""
         one = super().subject
         marked = tuple(key for key in self.feed.state.instances if key in self.tasks.marked)
-        return LineSubject(marked or one.instances, one.attempt)
+        attempt = self.steered_attempt
+        word = "the best" if attempt is None or not attempt.waiting else "the one that waits"
+        attempt_is = f"{word} of {one.instances[0]}" if one.instances else ""
+        return LineSubject(marked or one.instances, one.attempt, attempt_is)
 
     def repaint(self, dirty: frozenset[str]) -> None:
         """Draw what changed, and once a second what depends on time."""
