@@ -261,9 +261,7 @@ def explained(text: str, subject: LineSubject, state: SessionState | None) -> st
         target = instances if len(subject.instances) > 1 else attempt or instances
         return target and f"acts on {target}"
     target = instances if action.takes in INSTANCES else attempt if action.takes in ATTEMPTS else ""
-    has_words = action.takes in (Takes.HINT, Takes.FORK, Takes.DECISION) and state is not None
-    lines = (
-        f"{action.usage} · acts on {target}" if target else action.usage,
-        has_words and recorded_words(state),
-    )
-    return "\n".join(filter(None, lines))
+    usage = f"{action.usage} · acts on {target}" if target else action.usage
+    has_words = action.takes in (Takes.HINT, Takes.FORK, Takes.DECISION)
+    recorded = recorded_words(state) if has_words and state is not None else ""
+    return "\n".join(filter(None, (usage, recorded)))

@@ -117,7 +117,7 @@ LEGEND: dict[str, list[Line]] = {
 SIGNS = {
     "fleet": ("now", "verdict", "mark", "colour"),
     "agent": ("now", "verdict", "mark"),
-    "latency": ("verdict", "colour"),
+    "latency": ("verdict", "mark", "colour"),
     "review": ("mark", "colour"),
     "report": ("verdict", "mark", "colour"),
 }

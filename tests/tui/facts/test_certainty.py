@@ -7,7 +7,9 @@ import pytest
 
 from engine.prompting.figures import achieved
 from harness import Basis, Evaluation, Fact, Latency, Margin
-from sessions import fold
+from sessions import Home, fold
+from sessions import recorded_example as example
+from sessions.catalog import session_state
 from sessions.events import WinnerMeasured
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.judge.evaluations import correct, failed
@@ -24,7 +26,7 @@ from tui.facts.evaluation.certainty import (
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import measured_words
 from tui.facts.evaluation.task_cases import allowed, tolerances_of
-from tui.facts.evaluation.verdict import headline
+from tui.facts.evaluation.verdict import headline, verdict_facts
 from tui.print import narrate
 from tui.print.plain import tables_text
 
@@ -147,3 +149,15 @@ def test_speed_found_stands_beside_the_confirmed_one_only_over_the_same_cases() 
     examine(attempt, msgspec.structs.replace(in_part(), exam=True))
     assert speed_words(attempt).startswith("confirmed 1.00x")
     assert exam_sentence(attempt, None).startswith("confirmed by exam: confirmed 1.00x")
+
+
+def test_wrong_kernel_of_the_example_shows_that_it_launches_nothing_and_which_case_refused_it(
+    home: Home,
+) -> None:
+    state = session_state(home, example.NAME)
+    first, _ = verdict_facts(state.attempt("softmax#2/1"), state.instances["softmax#2"])
+    assert [cell.text for cell in first[:3]] == [
+        "WRONG",
+        "interpreter: no Triton kernel was launched",
+        "case hidden: rough values, fp32-outlier",
+    ]

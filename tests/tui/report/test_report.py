@@ -100,7 +100,7 @@ def test_change_counts_lines_and_the_gain_on_its_base() -> None:
     assert "5 of 6" in [cell.text for cell in best_row.cells], "one case has no ratio and counts as 1.00"
 
 
-def test_report_says_why_a_slightly_faster_attempt_is_not_the_best() -> None:
+def test_report_says_that_attempts_of_nearly_the_same_speed_tie() -> None:
     def text(faster: float) -> str:
         log = EventLog()
         log.open(devices=("2",))
@@ -110,6 +110,8 @@ def test_report_says_why_a_slightly_faster_attempt_is_not_the_best() -> None:
 
     tie = "Speedups within 1 % tie: the earlier attempt stays the best."
     assert tie in text(1.003)
+    assert tie in text(1.0)
+    assert tie in text(0.995)
     assert tie not in text(1.2)
 
 

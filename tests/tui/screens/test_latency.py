@@ -27,6 +27,7 @@ from tui.cockpit.screens.latency.time_table import Shown, time_table
 from tui.cockpit.screens.latency.timings import Timings, timings_of
 from tui.cockpit.terminal.terminal import to_ascii
 from tui.cockpit.viewer import ExitNote
+from tui.facts.evaluation.counted import steps_table
 from tui.facts.evaluation.times import case_style
 
 ATTEMPT = "softmax#1/1"
@@ -182,6 +183,17 @@ def test_times_are_those_of_the_exam_where_the_speedup_is_the_exams() -> None:
     assert row["speedup"] == "1.29", "as in the report: 251.0 us over 195.3 us"
     before = state.attempt(ATTEMPT).found_speed.figure
     assert f"timed by its exam, {before} before" in text(title_lines(state.attempt(ATTEMPT), 200))
+
+
+def test_decision_of_a_person_is_in_the_title_and_beside_its_attempt_in_the_plot() -> None:
+    log = opened("2")
+    log.attempt(ATTEMPT, RIGHT_SOURCE, evaluated())
+    log.add(ev.DecisionMade(attempt=ATTEMPT, accepted=False, why="too long", by="ada"))
+    state, timings = of(log.events)
+    assert f"{ATTEMPT}   rejected by ada" in text(title_lines(timings.attempt, 200))
+    number = ATTEMPT.rpartition("/")[2]
+    assert f"# {number} Cx" in text(plot_lines("attempts", state, timings, 80, 12))
+    assert f"{number} Cx" in steps_table(state.instances["softmax#1"]).rows[0].cells[0].text
 
 
 def test_caption_says_why_cases_have_no_time() -> None:

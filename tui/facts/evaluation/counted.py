@@ -15,7 +15,7 @@ from tui.facts.attempt import origin_words, strategy_words
 from tui.facts.evaluation.resources import usage_of
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Cell, Column, Field, Number, Table, columns_of, rows_of, table_of
-from tui.facts.vocabulary import count, grouped, letter, speed_style, verdict_style
+from tui.facts.vocabulary import count, decision_mark, grouped, letter, speed_style, verdict_style
 
 MORE, LESS = "▴", "▾"
 
@@ -134,7 +134,8 @@ STEPS: tuple[Field[Step], ...] = (
     Field(
         Column("attempt", keep=True),
         lambda step: Cell(
-            f"{step.attempt.number:>2} {letter(step.attempt.verdict)}{'*' if step.is_best else ''}",
+            f"{step.attempt.number:>2} {letter(step.attempt.verdict)}{decision_mark(step.attempt)}"
+            f"{'*' if step.is_best else ''}",
             verdict_style(step.attempt.verdict),
         ),
     ),

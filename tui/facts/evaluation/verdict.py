@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import replace
 
-from harness import ErrorReport, Evaluation, Mismatch, Verdict
+from harness import ErrorReport, Evaluation, Finding, Mismatch, Verdict
 from harness.wire.device import is_cpu
 from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of, located
@@ -127,18 +127,27 @@ def _failed(attempt: AttemptState, evaluation: Evaluation) -> tuple[list[Cell], 
     error, numbers = evaluation.error, error_lines(attempt)
     place = f" line {numbers[0]}" if numbers else ""
     verdict = Cell(f"{words(evaluation.verdict).upper()}{place}", f"{verdict_style(evaluation.verdict)} bold")
+    beside = next(filter(None, map(_interpreter_words, evaluation.findings)), "")
     if error is None:
         return [verdict], []
     if error.mismatch is None:
-        return [verdict, Cell(error.first_line)], [Cell(error.cases)]
+        return [verdict, Cell(beside, "warn"), Cell(error.first_line)], [Cell(error.cases)]
     wrong = error.mismatch
     elements = math.prod(wrong.expected_shape)
     extent = f"{round(wrong.wrong_share * elements):,} of {count(elements)} elements wrong"
     where = wrong.pattern[0] if wrong.pattern else ""
     return (
-        [verdict, Cell(f"case {wrong.case}"), Cell(_element(wrong))],
+        [verdict, Cell(beside, "warn"), Cell(f"case {wrong.case}"), Cell(_element(wrong))],
         [Cell(extent), Cell(error.cases), Cell(where, "dim")],
     )
+
+
+def _interpreter_words(finding: Finding) -> str:
+    """Return what the interpreter refuses beside the GPU: `interpreter: no Triton kernel was launched`; else empty."""
+    if not finding.kind.startswith("interpreter_"):
+        return ""
+    reason = finding.message.rpartition(": ")[2].partition(";")[0]
+    return f"interpreter: {' '.join(reason.split())}"
 
 
 def _element(wrong: Mismatch) -> str:

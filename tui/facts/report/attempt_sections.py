@@ -73,19 +73,19 @@ def _changed_lines(before: str, after: str) -> tuple[int, int]:
 
 
 def _has_tie(changes: Sequence[BaseChange]) -> bool:
-    """Return whether an attempt is faster than the best of its instance by so little that they tie."""
-    best = {
-        split_attempt(change.attempt.attempt).instance: change.speed for change in changes if change.is_best
-    }
-    pairs = [
-        (best.get(split_attempt(change.attempt.attempt).instance), change.speed)
-        for change in changes
-        if change.attempt.decision is None
-    ]
-    return any(
-        leader is not None and speed is not None and 1 < speed.value / leader.value <= 1 + TIE
-        for leader, speed in pairs
-    )
+    """Return whether an attempt ties with the best of its instance: it is faster by so little, or later and as fast."""
+    best = {split_attempt(change.attempt.attempt).instance: change for change in changes if change.is_best}
+    for change in changes:
+        name = split_attempt(change.attempt.attempt)
+        leader = best.get(name.instance)
+        if leader is None or leader is change or change.attempt.decision is not None:
+            continue
+        if leader.speed is not None and change.speed is not None:
+            ratio = change.speed.value / leader.speed.value
+            is_later = name.number > leader.attempt.number
+            if 1 < ratio <= 1 + TIE or (is_later and 1 - TIE <= ratio <= 1):
+                return True
+    return False
 
 
 def report_style(verdict: Verdict | None) -> str:

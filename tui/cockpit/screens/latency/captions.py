@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from msgspec import structs
+
 from harness import Evaluation, Outcome, Verdict
 from sessions.names import stage_word
 from sessions.state.cases import case_rows, measured_roofs
@@ -12,7 +14,7 @@ from sessions.state.speed import missing_speed
 from sessions.state.state import AttemptState
 from tui.cockpit.draw.grid import paragraph, spaced, tables_lines
 from tui.cockpit.draw.lines import Line, Span, clean, wrap_phrases
-from tui.facts.attempt import strategy_words
+from tui.facts.attempt import decided_words, strategy_words
 from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.counted import traffic_table
 from tui.facts.evaluation.resources import resource_tables
@@ -31,11 +33,19 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
     """Return the attempt with its speedup, baseline and exam, folded between its parts."""
     evaluation = attempt.evaluation
     parts: list[Span] = [Span(attempt.attempt, "bold")]
+    decision = attempt.decision
+    if decision is not None:
+        parts.append(
+            Span(
+                clean(decided_words(structs.replace(decision, why=""))),
+                "good" if decision.accepted else "bad",
+            )
+        )
     if evaluation is None:
-        return [(*parts, Span(f"{GAP}no verdict yet", "busy"))]
+        return in_lines([*parts, Span("no verdict yet", "busy")], width)
     if evaluation.verdict is not Verdict.CORRECT:
-        verdict = Span(f"{GAP}{words(evaluation.verdict)}", verdict_style(evaluation.verdict))
-        return [(*parts, verdict)]
+        verdict = Span(words(evaluation.verdict), verdict_style(evaluation.verdict))
+        return in_lines([*parts, verdict], width)
     speed = attempt.speed
     not_timed = Span(f"correct, not timed: {missing_speed(evaluation)}")
     parts.append(not_timed if speed is None else Span(speed.words, speed_style(speed)))

@@ -13,7 +13,7 @@ from sessions.state.winners import best_of
 from tui.cockpit.draw import plots
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line, shorten, wrap_line
 from tui.facts.evaluation.times import case_style
-from tui.facts.vocabulary import NOT_MEASURED, clock, letter, speed_style, words
+from tui.facts.vocabulary import NOT_MEASURED, clock, decision_mark, letter, speed_style, words
 
 from .timings import Timings
 
@@ -84,7 +84,7 @@ def attempts_plot(instance: InstanceState, chosen: AttemptState, width: int, mos
     rows = []
     for attempt in attempts[first : first + most]:
         mark = THIS if attempt is chosen else " "
-        label = f"{mark} {attempt.number} {letter(attempt.verdict)}"
+        label = f"{mark} {attempt.number} {letter(attempt.verdict)}{decision_mark(attempt)}"
         speed = attempt.speed
         if speed is None:
             verdict = words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
