@@ -25,6 +25,10 @@ _LOADERS = {
     "get_GEMM_config_with_quant_type": ("a8w8_bpreshuffle_tuned_gemm", _GEMM),
     "get_GEMM_config": ("a4w4_blockscale_tuned_gemm", _GEMM),
     "get_CKBatchedGEMM_config": ("a8w8_tuned_batched_gemm", _GEMM),
+    "try_get_optimal_config": ("", "moegemm[12]"),
+    "get_ssm_configs": ("", "selectivescanupdate"),
+    "load_lora_op_config": ("", "lora(shrink|expand)"),
+    "get_lora_configs": ("", "lora(shrink|expand)"),
 }
 """For each loader: the table (CSV) of aiter that it reads, unless the call names one; and a regular expression.
 That fits the names of the kernels that the loader chooses, in lower case without underscores."""
@@ -44,12 +48,18 @@ class Lookup:
     shape: Mapping[str, Any]
     rows: tuple[int, ...]
     device: str
-    is_found: bool
+    result: str
+    """`found`, `default`, or `other file`: the one for another version of Triton or another GEMM."""
     backend: str
     path: str
     """The file in the project's repository; empty if no file is for this shape, or its layers run in aiter."""
     share: float | None
     """Share of the GPU's time of all kernels that the loader chooses; `None` if the trace has none."""
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the loader read the file or row for exactly this shape."""
+        return self.result == "found"
 
 
 def lookups_of(capture: Capture, shares: Mapping[str, float]) -> list[Lookup]:
@@ -74,7 +84,7 @@ def lookups_of(capture: Capture, shares: Mapping[str, float]) -> list[Lookup]:
                 path = _path(module, function, first, capture.versions.get("triton", ""))
         rows = tuple(sorted(row["_rows"] for row in (first, *more) if row["_rows"]))
         backend, share = "aiter" if in_aiter else first["_backend"], sum(fitting) if fitting else None
-        facts = (rows, first["_device"], first["_found"], backend, path, share)
+        facts = (rows, first["_device"], first["_result"], backend, path, share)
         lookups.append(Lookup(module.partition(".")[0], function, {key: first[key] for key in names}, *facts))
     return sorted(lookups, key=lambda row: (row.is_found, -(row.share or 0.0), row.function, str(row.shape)))
 
@@ -83,7 +93,8 @@ def _path(module: str, function: str, row: Mapping[str, Any], triton: str) -> st
     project, *folders, last = module.split(".")
     if project == "aiter":
         return _aiter_path(last, function, row)
-    is_vllm, device = project == "vllm", row["_device"].replace(" ", "_")
+    is_vllm = project == "vllm"
+    device = re.sub(r"[\s/]+" if is_vllm else " ", "_", row["_device"])
     folder = "/".join((*(() if is_vllm else ("python",)), project, *folders, "configs"))
     gap = "" if is_vllm else " "
     has_block = row.get("block_n") and row.get("block_k")

@@ -14,7 +14,7 @@ LEAST_SHARE = 0.01
 """Below this share of the GPU's time a kernel is not worth a sweep."""
 FIELDS: tuple[Field[Lookup], ...] = (
     Field(Number("GPU time", if_known=True), lambda row: "" if row.share is None else f"{row.share:.1%}"),
-    Field(Column("result", least=7), lambda row: "found" if row.is_found else "default"),
+    Field(Column("result", least=7), lambda row: row.result),
     Field(Column("backend", least=7), lambda row: row.backend),
     Field(Column("loader", least=14), lambda row: f"{row.project} {row.function}"),
     Field(Column("shape", least=30), lambda row: ", ".join(f"{key}={row.shape[key]}" for key in row.shape)),
@@ -28,6 +28,7 @@ def lookups_page(capture: Capture, shares: Mapping[str, float]) -> str:
     lookups = lookups_of(capture, shares)
     missed = [row for row in lookups if row.path and not row.is_found]
     in_aiter = any(row.backend == "aiter" for row in lookups)
+    unplanned = [row for row in lookups if not (row.path or row.is_found or row.backend == "aiter")]
     by_path: dict[str, list[Lookup]] = {}
     for row in missed:
         if not shares or (row.share or 0.0) >= LEAST_SHARE:
@@ -38,6 +39,7 @@ def lookups_page(capture: Capture, shares: Mapping[str, float]) -> str:
         "--server TRACE, a kernel trace, says which of them take time on the GPU": not shares,
         "GPU time is that of all kernels that the loader chooses; below 1 %, or not in the trace, nothing is tuned": shares,
         "backend aiter: MoE layers run in aiter and read no MoE file of their own project": in_aiter,
+        f"no plan for {', '.join(sorted({row.function for row in unplanned}))}: see the project's own tuner": unplanned,
         f"not in the table: {lost}": capture.others + capture.compiled + capture.missed,
         f"to tune: {sum(map(len, by_path.values()))} of {counted(len(missed), 'missing row')}": True,
     }

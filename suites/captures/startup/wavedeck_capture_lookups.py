@@ -20,10 +20,12 @@ from wavedeck_capture_hook import MOST_SIGNATURES, CallRecorder, CallRow  # type
 LOADERS = (
     "get_moe_configs", "get_w8a8_block_configs", "get_w8a8_block_fp8_configs", "get_w8a8_block_int8_configs",
     "get_gemm_config", "get_CKGEMM_config", "get_GEMM_config", "get_GEMM_config_with_quant_type",
-    "get_GEMM_A16W16_config", "get_CKBatchedGEMM_config", "get_2stage_cfgs",
+    "get_GEMM_A16W16_config", "get_CKBatchedGEMM_config", "get_2stage_cfgs", "try_get_optimal_config", "get_ssm_configs",
+    "load_lora_op_config", "get_lora_configs",
 )  # fmt: skip
 DEVICE = (
-    "get_device_name", "current_platform.get_device_name", "arch_info.get_arch", "get_gfx_runtime", "get_gfx", "get_cu_num",
+    "get_device_name", "current_platform.get_device_name", "get_device_name_as_file_name", "arch_info.get_arch",
+    "get_gfx_runtime", "get_gfx", "get_cu_num",
 )  # fmt: skip
 """Functions in a loader's module that return the device by which it chooses a file or a row."""
 SWITCHES = {"vllm": "VLLM_ROCM_USE_AITER", "sglang": "SGLANG_USE_AITER"}
@@ -40,13 +42,15 @@ def plain(value: Any) -> Any:
     return f"{kind.__name__}.{value.name}" if hasattr(kind, "__members__") else kind.__name__
 
 
-def outcome(name: str, result: Any) -> tuple[bool, str]:
+def outcome(module: ModuleType, name: str, result: Any) -> tuple[bool, str]:
     """Return whether a loader found a configuration, and the backend that runs then; empty if the result has none."""
+    if name == "try_get_optimal_config":
+        return result is not vars(module).get("_FLYDSL_MOE_DEFAULT_CONFIG"), "flydsl"
     if name == "get_2stage_cfgs":  # it returns the functions of both stages, with the names of their kernels
         words = [*result.stage1.keywords.items(), *getattr(result.stage2, "keywords", {}).items()]
         is_found = any(key.startswith("kernelName") and type(word) is str and word for key, word in words)
         return is_found, result.stage1.func.__name__.strip("_")
-    if name == "get_gemm_config" or name.endswith("_configs"):
+    if name in ("get_gemm_config", "load_lora_op_config") or name.endswith("_configs"):
         return bool(result[1] if type(result) is tuple else result), "triton"
     # The default of `get_GEMM_A16W16_config` is a row without a time.
     is_found = bool(result) and (name != "get_GEMM_A16W16_config" or "us" in result)
@@ -95,9 +99,12 @@ class LookupRecorder(CallRecorder):  # type: ignore[misc]
         rows = values.pop("token", values.pop("M"))
         # aiter rounds up to a power of two, if it has no exact row.
         values["_rows"] = 1 << max(rows - 1, 0).bit_length() if type(rows) is int else None
-        values["_found"], values["_backend"] = outcome(name, result)
+        is_found, values["_backend"] = outcome(module, name, result)
+        values["_result"] = "found" if is_found else "default"
         key = (module.__name__, name, *values.items())
         if key not in self.rows:
+            if is_found and is_of_other(module, arguments):
+                values["_result"] = "other file"
             switch = SWITCHES.get(module.__name__.partition(".")[0], "")
             values["_switch"] = os.environ.get(switch, "").lower() in ("1", "true")
             values["_loader"] = f"{module.__name__}:{name}"
@@ -114,10 +121,25 @@ class LookupRecorder(CallRecorder):  # type: ignore[misc]
             self._write()
 
 
+def is_of_other(module: ModuleType, arguments: dict[str, Any]) -> bool:
+    """Return True if SGLang took the file of another version of Triton, or for the second GEMM that of the first."""
+    with suppress(AttributeError, KeyError, TypeError):  # no MoE loader of SGLang
+        words = {name: arguments[name] for name in ("E", "N", "dtype", "per_channel_quant", "down_moe")}
+        blocks = [arguments["block_n"], arguments["block_k"]]
+        file = module.get_config_file_name(block_shape=blocks, **words)
+        folder = os.environ.get(
+            "SGLANG_MOE_CONFIG_DIR", os.path.dirname(os.path.realpath(str(module.__file__)))
+        )
+        version = f"triton_{module.triton.__version__.replace('.', '_')}"
+        return not os.path.exists(os.path.join(folder, "configs", version, file))
+    return False
+
+
 def device_of(module: ModuleType) -> str:
     """Return the device as a loader knows it: a product, or an architecture and a number of compute units."""
-    answers: dict[str, None] = {}
+    answers: dict[str, str] = {}
     for path in DEVICE:
         with suppress(AttributeError, OSError, RuntimeError):
-            answers[str(attrgetter(path)(module)())] = None
-    return " ".join(answers)
+            answer = str(attrgetter(path)(module)())
+            answers.setdefault(re.sub(r"[\s/]+", "_", answer), answer)
+    return " ".join(answers.values())

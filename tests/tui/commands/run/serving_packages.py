@@ -44,24 +44,39 @@ def w8a8_matmul(M, N, K):
     return get_w8a8_block_fp8_configs(N, K, 128, 128)
 """
 SGLANG_MOE = """
-import functools, json, os
+import functools, json, os, triton
 from sglang.srt.utils import get_device_name
+
+def get_config_file_name(E, N, dtype, block_shape=None, per_channel_quant=False, down_moe=False):
+    device_name = get_device_name().replace(" ", "_")
+    dtype = f",dtype={dtype}" if dtype else ""
+    block = f",block_shape={block_shape}" if all(block_shape) else ""
+    down = "_down" if down_moe else ""
+    return f"E={E},N={N},device_name={device_name}{dtype}{block}{down}.json"
 
 @functools.lru_cache
 def get_moe_configs(E, N, dtype, block_n=0, block_k=0, per_channel_quant=False, down_moe=False):
-    device_name = get_device_name().replace(" ", "_")
-    dtype = f",dtype={dtype}" if dtype else ""
-    block = f",block_shape={[block_n, block_k]}" if block_n and block_k else ""
-    down = "_down" if down_moe else ""
-    path = os.path.join(os.path.dirname(__file__), "configs", "triton_3_6_0", f"E={E},N={N},device_name={device_name}{dtype}{block}{down}.json")
-    if os.path.exists(path):
-        with open(path) as f:
-            return {int(key): value for key, value in json.load(f).items()}
-    return None
+    name = get_config_file_name(E, N, dtype, [block_n, block_k], per_channel_quant, down_moe)
+    for version in (triton.__version__, "3.5.1"):
+        path = os.path.join(os.path.dirname(__file__), "configs", "triton_" + version.replace(".", "_"), name)
+        if os.path.exists(path):
+            with open(path) as f:
+                return {int(key): value for key, value in json.load(f).items()}
+    return get_moe_configs(E, N, dtype, block_n, block_k, per_channel_quant) if down_moe else None
 
 def try_get_optimal_moe_config(w2_shape, dtype, M, down_moe=False):
     E, _, N = w2_shape
     return get_moe_configs(E, N, dtype, 0, 0, down_moe=down_moe)
+"""
+VLLM_STATE_SPACE = """
+import functools, json, pathlib
+from vllm.utils.platform_utils import get_device_name_as_file_name
+
+@functools.cache
+def get_ssm_configs(headdim, dstate, cache_dtype):
+    name = f"headdim={headdim},dstate={dstate},device_name={get_device_name_as_file_name()},cache_dtype={cache_dtype}.json"
+    file = pathlib.Path(__file__).parent / "configs" / "selective_state_update" / name
+    return {int(key): row for key, row in json.loads(file.read_text()).items()} if file.exists() else None
 """
 AITER_CHIP = """
 import functools
@@ -167,7 +182,12 @@ FILES = {
     f"{_VLLM}/quantization/utils/configs/"
     "N=7168,K=2048,device_name=AMD_Instinct_MI300X,dtype=fp8_w8a8,block_shape=[128,128].json": '{"1": {}}',
     "vllm/platforms.py": "class current_platform:\n    @staticmethod\n    def get_device_name():\n        return 'AMD Instinct MI300X'\n",
+    f"{_VLLM}/mamba/ops/mamba_ssm.py": VLLM_STATE_SPACE,
+    f"{_VLLM}/mamba/ops/configs/selective_state_update/"
+    "headdim=64,dstate=128,device_name=AMD_Instinct_MI300X,cache_dtype=float32.json": '{"96": {"BLOCK_SIZE_M": 4}}',
+    "vllm/utils/platform_utils.py": "def get_device_name_as_file_name(device_id=0):\n    return 'AMD_Instinct_MI300X'\n",
     f"{_SGLANG}/moe/fused_moe_triton/fused_moe_triton_config.py": SGLANG_MOE,
+    f"{_SGLANG}/moe/fused_moe_triton/configs/triton_3_5_1/E=16,N=1024,device_name=NVIDIA_H200.json": '{"1": {}}',
     f"{_SGLANG}/moe/fused_moe_triton/configs/triton_3_6_0/E=8,N=4096,device_name=NVIDIA_H200.json": '{"1": {}}',
     f"{_SGLANG}/quantization/fp8_kernel.py": BLOCK_FP8.replace("PLATFORM", "sglang.srt.utils").replace("SPACE", " ")
     .replace("NAMED", "get_device_name()").replace("NAME", "get_device_name"),

@@ -136,6 +136,50 @@ def test_files_of_the_plan_are_those_that_apply_writes(server: Server) -> None:
             assert file.home.lower() in path
 
 
+def test_file_of_another_triton_is_no_hit(server: Server) -> None:
+    script = """
+    from sglang.srt.layers.moe.fused_moe_triton import fused_moe_triton_config as moe
+    for M in (1, 64):
+        moe.try_get_optimal_moe_config((16, 4096, 1024), None, M)
+        moe.try_get_optimal_moe_config((8, 4096, 4096), None, M)
+        moe.try_get_optimal_moe_config((8, 4096, 4096), None, M, down_moe=True)
+    """
+    done = server.record(script)
+    folder = f"{SGLANG}/moe/fused_moe_triton/configs/triton_3_6_0"
+    assert server.missed == {
+        f"{folder}/E=16,N=1024,device_name=NVIDIA_H200.json": (1, 64),
+        f"{folder}/E=8,N=4096,device_name=NVIDIA_H200_down.json": (1, 64),
+    }
+    assert done.err.count("other file") == 2
+
+
+def test_state_space_layers_are_listed_and_left_to_the_tuner_of_vllm(server: Server) -> None:
+    script = """
+    from vllm.model_executor.layers.mamba.ops.mamba_ssm import get_ssm_configs
+    get_ssm_configs(64, 128, "float32"), get_ssm_configs(80, 16, "float16")
+    """
+    done = server.record(script)
+    rows = lookups_of(read_capture(server.out), {})
+    assert [(row.shape["headdim"], row.result, row.device) for row in rows] == [
+        (80, "default", "AMD_Instinct_MI300X"),
+        (64, "found", "AMD_Instinct_MI300X"),
+    ]
+    assert "no plan for get_ssm_configs" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("AMD Radeon 780M / gfx1103", "AMD_Radeon_780M_gfx1103"), ("NVIDIA H200 NVL", "NVIDIA_H200")],
+)
+def test_file_of_a_device_is_the_one_that_vllm_opens(server: Server, name: str, words: str) -> None:
+    server.record(f"""
+    from vllm.model_executor.layers.fused_moe import fused_moe as moe
+    moe.current_platform.get_device_name = lambda: {name!r}
+    moe.try_get_optimal_moe_config((4, 28672, 4096), (4, 4096, 14336), 2, None, 1)
+    """)
+    assert [path.partition("device_name=")[2] for path in server.missed] == [f"{words}.json"]
+
+
 def test_shapes_of_aiter_go_to_its_own_tuner(server: Server) -> None:
     done = server.record(AITER_SERVER)
     table, command = re.findall(r"cat > missed_fmoe.csv <<'END'\n(.*?)END\n(.*)", done.err, re.DOTALL)[0]
