@@ -80,7 +80,8 @@ def _make_inputs(design: Design, parameters: Sequence[str]) -> str:
 
 def names_in_order(design: Design, parameters: Sequence[str]) -> list[str]:
     """Return the parameters; one with parts as its parts."""
-    parts = {name: [part for part in design.tensors if parameter_of(part) == name] for name in parameters}
+    inputs = (*design.tensors, *design.scalars)
+    parts = {name: [part for part in inputs if parameter_of(part) == name] for name in parameters}
     return [name for parameter in parameters for name in parts[parameter] or [parameter]]
 
 

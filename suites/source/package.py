@@ -38,6 +38,7 @@ _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
 _NOT_OF_PACKAGES = ("TRITON_", "TORCH", "PYTHON", "PYTORCH_", "LD_", "CUDA_", "HIP_", "WAVEDECK_")
 """Variables that change what the judge compiles and runs."""
+_RELATIVE = re.compile(r"from\s*\.+\s*((?!import\b)[\w.]+)?")
 _DATA_WORDS = ("__file__", "importlib.resources", "get_data")
 
 
@@ -59,6 +60,11 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         base = Path(self.root, *self.module.split("."))
         inside = base / "__init__.py"
         return inside if inside.is_file() else base.with_name(f"{base.name}.py")
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The values of `environment` by name."""
+        return dict(variable.split("=", 1) for variable in self.environment)
 
     @property
     def parent(self) -> str:
@@ -88,6 +94,19 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if self.file_of(module) is not None and (rest or not names):
                 imported[module] = tuple(dict.fromkeys((*imported.get(module, ()), *rest)))
         return {module: names for module, names in imported.items() if module != self.module}
+
+    def with_absolute_imports(self, source: str) -> str:
+        """Return a source of the module that can be run elsewhere too. Raises as `parse_python`."""
+        lines = source.splitlines(keepends=True)
+        for node in ast.walk(parse_python(source)):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                words = f"from {absolute_name(node, self.parent)} "
+                lines[node.lineno - 1] = _RELATIVE.sub(words, lines[node.lineno - 1], count=1)
+        return "".join(lines)
+
+    def tops(self, source: str) -> set[str]:
+        """Names of the packages and modules in the root that a source imports from."""
+        return {module.partition(".")[0] for module in self.imports(source)} - _TAKEN
 
     def is_needed(self, source: str) -> bool:
         """True if the source imports from the root, or looks for files beside itself."""

@@ -53,6 +53,8 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = (), python: JudgeP
     if (package := package_of(file)) is not None:
         file, package = join_kernels(file, entry, package)
     reference = find_reference(file, entry, request.reference)
+    if reference.is_kernel and package is not None:
+        reference = replace(reference, text=package.with_absolute_imports(reference.text))
     if request.send_only:
         reference = only_sent(request.send_only, file, package, reference)
     cases = request.calls or parse_shapes(given_shapes(request, file, entry), entry.sure)
@@ -119,7 +121,7 @@ def only_sent(
 def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
     """Return the inputs with named sizes. Raises `BadKernelFile` if they are not those of the entry point."""
     designed = design(cases, entry.parameters)
-    inputs = {*map(parameter_of, designed.tensors), *designed.scalars, *designed.sizes[0]}
+    inputs = {*map(parameter_of, (*designed.tensors, *designed.scalars)), *designed.sizes[0]}
     for parameter in entry.parameters:
         if parameter not in inputs and parameter not in entry.defaults:
             raise BadKernelFile(

@@ -74,9 +74,7 @@ def see_package(package: PackageView) -> None:
 
 def set_variables(package: PackageView) -> None:
     """Set the variables that the package reads."""
-    for variable in package.package.environment:
-        name, _, value = variable.partition("=")
-        os.environ[name] = value
+    os.environ.update(package.package.variables)
 
 
 def close_doors() -> None:

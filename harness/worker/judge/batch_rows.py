@@ -115,6 +115,9 @@ def _split(problem: Problem, few: Case, whole: Given, size: int, rows: int, firs
     inputs: Inputs = {
         name: _part_of(whole.inputs[name], wanted, size, rows, first) for name, wanted in arguments.items()
     }
+    drawn = problem.inputs(few, 0, "batch rows")
+    if any(_names_other_rows(value, drawn[name], rows) for name, value in inputs.items()):
+        raise _NoBatch
     alone, plain = problem.oracle(few, inputs), problem.plain
     for expected, answer in zip(whole.expected, alone, strict=True):
         dimension = _dimension(expected.shape, answer.shape, size, rows)
@@ -135,6 +138,22 @@ def _part_of(value: Value, wanted: TensorSpec | Scalar, size: int, rows: int, fi
     if wanted != value and (value, wanted) != (size, rows):
         raise _NoBatch
     return wanted
+
+
+def _names_other_rows(part: Value, drawn: Value, rows: int) -> bool:
+    """Return True if integers of a part count or index more rows than it has, as those that are `drawn` for it do not.
+
+    Offsets of sequences, lengths, permutations and block tables do. A kernel that is its own reference would then write beyond
+    its tensors.
+    """
+    if not (isinstance(part, torch.Tensor) and isinstance(drawn, torch.Tensor)):
+        return False
+    if part.dtype not in (torch.int32, torch.int64) or not part.numel():
+        return False
+    return any(
+        int(drawn_size) <= rows <= int(size) and int(drawn_size) < int(size)
+        for drawn_size, size in ((drawn.max(), part.max()), (drawn.sum(), part.sum()))
+    )
 
 
 def _dimension(many: Sequence[int], few: Sequence[int], size: int, rows: int) -> int:

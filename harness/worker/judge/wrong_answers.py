@@ -114,19 +114,27 @@ class Strength:
     def _ignored_inputs(self, call: Given, other_inputs: Inputs) -> Iterator[Weakness]:
         """Yield inputs that make no difference: with other values, every output is still accepted."""
         case = call.case.case
-        for name, value in call.inputs.items():
-            if not isinstance(value, torch.Tensor) or not value.numel():
-                continue
-            if name in self._task.in_place:
-                continue  # memory for an output: a baseline that reads it, and an oracle that does not, differ
+        tensors = {
+            name: value
+            for name, value in call.inputs.items()
+            if isinstance(value, torch.Tensor) and value.numel() and name not in self._task.in_place
+        }  # memory for an output is left out: a baseline that reads it, and an oracle that does not, differ
+        indices = [name for name, value in tensors.items() if value.dtype in (torch.int32, torch.int64)]
+        # Lengths and offsets of two draws make a kernel that is its own reference write beyond its tensors.
+        for names in [indices] * bool(indices) + [[name] for name in tensors if name not in indices]:
             try:
-                changed = self._problem.oracle(case, {**call.inputs, name: other_inputs[name]})
+                others = {name: other_inputs[name] for name in names}
+                changed = self._problem.oracle(case, {**call.inputs, **others})
             except BadProblem:
                 continue  # these inputs only work together
             self.tried += 1
             if all(self._accepts(call, place, answer) for place, answer in enumerate(changed)):
+                words = " and ".join(f"`{name}`" for name in names)
                 yield Weakness(
-                    case.name, "", f"input {name}", f"the values of input `{name}` make no difference"
+                    case.name,
+                    "",
+                    f"input {' and '.join(names)}",
+                    f"the values of input {words} make no difference",
                 )
 
     def _accepts(self, call: Given, place: int, answer: torch.Tensor) -> bool:

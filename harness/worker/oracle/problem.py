@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import math
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 import msgspec
@@ -32,6 +34,7 @@ from harness.worker.oracle.inputs.distributions import (
 )
 from harness.worker.oracle.inputs.sizes_alone import without_memory
 from harness.worker.oracle.inputs.variants import alike, laid_out, with_other_middle
+from suites.source.package import Package
 from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
@@ -52,7 +55,7 @@ class Problem:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        module = _load(task.folder / "problem.py")
+        module = _load(task)
         self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
         named = inspect.signature(self._oracle).parameters
@@ -382,17 +385,44 @@ def unfit(truth: object, dtype: torch.dtype) -> str:
     return ""
 
 
-def _load(file: Path) -> object:
+def _load(task: Task) -> object:
     """Run a task's `problem.py` and return its module. Raises `BadProblem` if it is missing or raises."""
-    spec = importlib.util.spec_from_file_location(f"problem_of_{file.parent.name}", file)
+    file = task.folder / "problem.py"
+    spec = importlib.util.spec_from_file_location(f"problem_of_{task.folder.name}", file)
     if spec is None or spec.loader is None or not file.is_file():
         raise BadProblem(f"{file} cannot be read")
+    if task.package is not None:  # a kernel that is its own reference imports from its package
+        _PACKAGES.show(task.package, file.read_text(encoding="utf-8"))
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         raise BadProblem(f"{file}: {type(error).__name__}: {error}") from error
     return module
+
+
+class _Packages:
+    """Finds the packages from which references import. They are the user's code, as the references are."""
+
+    def __init__(self) -> None:
+        self._roots: dict[str, str] = {}
+
+    def show(self, package: Package, source: str) -> None:
+        """Make what a source imports from its package importable. Modules of that name from another root are forgotten."""
+        os.environ.update(package.variables)
+        for top in package.tops(source):
+            if self._roots.get(top) != package.root:
+                for name in [name for name in sys.modules if name.partition(".")[0] == top]:
+                    del sys.modules[name]
+            self._roots[top] = package.root
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a package that was shown."""
+        return PathFinder.find_spec(name, [self._roots[name]]) if name in self._roots else None
+
+
+_PACKAGES = _Packages()
+sys.meta_path.insert(0, _PACKAGES)
 
 
 def _function(module: object, name: str, task: Task) -> Callable[..., Any]:

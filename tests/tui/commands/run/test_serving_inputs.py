@@ -177,3 +177,45 @@ def test_a_kernel_that_ignores_its_inputs_is_wrong(
         Path(name).write_text(content)
     tested = run_alone(Path(), next(name for name in files if name.startswith("test_")))
     assert tested.stdout.count(": correct") == len(task.cases), tested.stderr
+
+
+SEQUENCES = """
+import torch
+import triton
+import triton.language as tl
+from serve.device import block_of
+from .sizes import COLUMNS
+
+
+@triton.jit
+def twice_kernel(x, out, starts, lengths, D: tl.constexpr, BLOCK: tl.constexpr):
+    sequence, column = tl.program_id(0), tl.arange(0, D)
+    first, length = tl.load(starts + sequence), tl.load(lengths + sequence)
+    for row in range(0, length, BLOCK):
+        at = row + tl.arange(0, BLOCK)
+        place = (first + at)[:, None] * D + column
+        tl.store(out + place, tl.load(x + place, mask=at[:, None] < length) * 2, mask=at[:, None] < length)
+
+
+def twice(x, out, starts, lengths, window):
+    assert window == [4, -1] and x.shape[1] == COLUMNS
+    twice_kernel[(len(starts),)](x, out, starts, lengths, D=COLUMNS, BLOCK=block_of(x))
+"""
+
+
+def test_kernel_that_is_its_own_reference_imports_from_its_package(shell: Shell) -> None:
+    files = {
+        "serve/device.py": "def block_of(x):\n    return 16\n",
+        "serve/ops/sizes.py": "COLUMNS = 16\n",
+        "serve/ops/twice.py": SEQUENCES,
+    }
+    for name in ("serve/__init__.py", "serve/ops/__init__.py", *files):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(files.get(name, ""))
+    shapes = (
+        "x=Tx16:fp16, out=Tx16:fp16, starts=B:i32:starts(lengths), lengths=B:i32:lengths(T), "
+        "window[0]=4, window[1]=-1, T=20,4000, B=6"
+    )
+    done = shell("eval", "serve/ops/twice.py", "--shapes", shapes, "-y", "--seed", "1")
+    # Starts of one draw with lengths of another write beyond `out`, which ends the judge.
+    assert done.code == ExitCode.DONE, done.err + done.out
