@@ -34,6 +34,12 @@ class ListValue(msgspec.Struct, frozen=True, tag_field="kind", tag="list"):
     """A list or tuple."""
 
     items: tuple[Value, ...]
+    is_tuple: bool = False
+
+    def named_items(self, name: str) -> list[tuple[str, Value]]:
+        """Return the items of an argument with their names: `kv[0]` in a list, `kv(0)` in a tuple."""
+        first, last = "()" if self.is_tuple else "[]"
+        return [(f"{name}{first}{place}{last}", item) for place, item in enumerate(self.items)]
 
 
 class DictValue(msgspec.Struct, frozen=True, tag_field="kind", tag="dict"):

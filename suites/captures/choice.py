@@ -102,49 +102,31 @@ def _far_apart(timed: Sequence[CallSignature], cases: int) -> list[CallSignature
 
 def _distance(first: CallSignature, second: CallSignature) -> float:
     """Return how far the sizes of two signatures are apart, in factors of two; `OTHER_FORM` if more than sizes differ."""
-    if _form(first) != _form(second):
+    form, sizes = _form_and_sizes(DictValue(first.arguments))
+    other_form, other_sizes = _form_and_sizes(DictValue(second.arguments))
+    if (form, first.same, first.shared) != (other_form, second.same, second.shared):
         return OTHER_FORM
     if first == second:
         return 0.0
     # Equal sizes with other strides still differ.
-    pairs = zip(_sizes(first), _sizes(second), strict=True)
+    pairs = zip(sizes, other_sizes, strict=True)
     return min(0.1 + sum(abs(math.log2((abs(a) + 1) / (abs(b) + 1))) for a, b in pairs), OTHER_FORM - 1)
 
 
-def _form(signature: CallSignature) -> object:
-    arguments = [(name, _value_form(value)) for name, value in signature.arguments.items()]
-    return arguments, signature.same, signature.shared
-
-
-def _value_form(value: Value) -> object:
-    """Return what calls of one form have in common in an argument: dtype and number of dimensions, not sizes."""
+def _form_and_sizes(value: Value) -> tuple[object, list[int]]:
+    """Return what calls of one form have in common in an argument, and its sizes: of tensors, and whole numbers, in order."""
     match value:
         case TensorValue(shape=shape, dtype=dtype):
-            return dtype, len(shape)
+            return (dtype, len(shape)), list(shape)
         case ScalarValue(value=int(number)) if not isinstance(number, bool):
-            return "whole number"
+            return "whole number", [number]
         case ListValue(items=items):
-            return [_value_form(item) for item in items]
+            parts = [*map(_form_and_sizes, items)]
+            return (value.is_tuple, [form for form, _ in parts]), [
+                size for _, sizes in parts for size in sizes
+            ]
         case DictValue(items=named):
-            return [(name, _value_form(item)) for name, item in named.items()]
+            form, sizes = _form_and_sizes(ListValue(tuple(named.values())))
+            return (tuple(named), form), sizes
         case _:
-            return value
-
-
-def _sizes(signature: CallSignature) -> list[int]:
-    return [size for value in signature.arguments.values() for size in _value_sizes(value)]
-
-
-def _value_sizes(value: Value) -> list[int]:
-    """Return the sizes in an argument: dimensions of tensors and whole numbers, in order."""
-    match value:
-        case TensorValue(shape=shape):
-            return list(shape)
-        case ScalarValue(value=int(number)) if not isinstance(number, bool):
-            return [number]
-        case ListValue(items=items):
-            return [size for item in items for size in _value_sizes(item)]
-        case DictValue(items=named):
-            return [size for item in named.values() for size in _value_sizes(item)]
-        case _:
-            return []
+            return value, []

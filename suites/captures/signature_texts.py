@@ -17,9 +17,9 @@ def _parts(signature: CallSignature) -> list[tuple[str, Value]]:
     """Return the arguments; of lists and tuples of tensors their items."""
     parts: list[tuple[str, Value]] = []
     for name, value in signature.arguments.items():
-        items = value.items if isinstance(value, ListValue) else ()
-        is_split = items and all(isinstance(item, TensorValue) for item in items)
-        parts += [(f"{name}[{n}]", item) for n, item in enumerate(items)] if is_split else [(name, value)]
+        items = value.named_items(name) if isinstance(value, ListValue) else []
+        is_split = items and all(isinstance(item, TensorValue) for _, item in items)
+        parts += items if is_split else [(name, value)]
     return parts
 
 
@@ -32,8 +32,9 @@ def _text(name: str, value: Value, signature: CallSignature) -> str:
             return _largest_text(name, number, signature)
         case ScalarValue(value=scalar):
             return repr(scalar)
-        case ListValue(items=items):
-            return f"[{' '.join(_text(f'{name}[{place}]', item, signature) for place, item in enumerate(items))}]"
+        case ListValue():
+            words = " ".join(_text(part, item, signature) for part, item in value.named_items(name))
+            return f"({words})" if value.is_tuple else f"[{words}]"
         case DictValue(items=named):
             texts = (f"{key}={_text(f'{name}.{key}', item, signature)}" for key, item in named.items())
             return f"{{{' '.join(texts)}}}"

@@ -49,15 +49,13 @@ def key_of(value: Any, path: str, tensors: list[tuple[str, Any]], torch: Any, de
     if torch is not None and kind in (torch.dtype, torch.device):
         return ("object", str(value))
     if depth < MOST_DEPTH:
-        for base in (list, tuple):
+        for base, brackets in ((list, "[]"), (tuple, "()")):
             if issubclass(kind, base) and base.__len__(value) <= MOST_ITEMS:
-                numbered = enumerate(base.__iter__(value))
+                paths = (f"{path}{brackets[0]}{place}{brackets[1]}" for place in range(base.__len__(value)))
+                items = zip(base.__iter__(value), paths)
                 return (
-                    "list",
-                    *(
-                        key_of(item, f"{path}[{place}]", tensors, torch, depth + 1)
-                        for place, item in numbered
-                    ),
+                    base.__name__,
+                    *(key_of(item, name, tensors, torch, depth + 1) for item, name in items),
                 )
         if kind is dict and len(value) <= MOST_ITEMS and all(type(name) is str for name in value):
             named = value.items()
@@ -98,8 +96,9 @@ def described_value(key: Any) -> dict[str, Any]:
         }
     if kind == "scalar":
         return {"kind": kind, "value": parts[1]}
-    if kind == "list":
-        return {"kind": kind, "items": [described_value(item) for item in parts]}
+    if kind in ("list", "tuple"):
+        items = [described_value(item) for item in parts]
+        return {"kind": "list", "items": items, "is_tuple": kind == "tuple"}
     if kind == "dict":
         return {"kind": kind, "items": {name: described_value(item) for name, item in parts}}
     return {"kind": kind, "type": parts[0]}

@@ -137,7 +137,7 @@ def test_calls_of_a_program_and_its_fork_are_counted_by_signature(program: Progr
     capture = program.calls
     assert capture.kind == "kernel"
     fresh = next(row for row in capture.signatures if not (row.same or row.shared))
-    text = "x=100:float32, out=100:float32, n=100, factor=2.0, BLOCK=64, grid=[2]"
+    text = "x=100:float32, out=100:float32, n=100, factor=2.0, BLOCK=64, grid=(2)"
     assert signature_text(fresh) == text
     assert (fresh.calls, fresh.warm_up, fresh.timed) == (3 + 5, 2, 6), "a program and its fork"
     assert fresh.total_us > 0
@@ -192,9 +192,9 @@ q, cache = torch.randn(9, 2, 8), torch.randn(16, 8, 2, 8)
 order = torch.tensor([3, 1, 0, 2])
 slots = torch.tensor([100, 3, 77, -1])
 for _ in range(2):
-    attend(q, cache, cu, cu, 6, table, lens, order, slots, torch.tensor([2, 0, 15, 2]), [q, q])
+    attend(q, cache, cu, cu, 6, table, lens, order, slots, torch.tensor([2, 0, 15, 2]), [q, q], (slots, cache))
 """
-    names = "q, cache, cu_q, cu_k, max_q, table, lens, order, slots, rows, pair"
+    names = "q, cache, cu_q, cu_k, max_q, table, lens, order, slots, rows, pair, caches"
     program.write(ops=f"def attend({names}):\n    return 0\n", bench=bench)
     assert program.capture("ops:attend")[0] == 0
     (row,) = program.calls.signatures
@@ -203,6 +203,7 @@ for _ in range(2):
         "cu_q=5:int32:cu_seqlens(9)", "cu_k=5:int32:cu_seqlens(9,cu_q)", "max_q=max(cu_q)",
         "table=4x3:int32:block_table(16,lens,8)", "lens=4:int32:3..21", "order=4:int64:permutation",
         "slots=4:int64:slots(16,8)", "rows=4:int64:0..16", "pair[0]=9x2x8:float32",
+        "caches(0)=4:int64:slots(16,8)", "caches(1)=16x8x2x8:float32",
     ):  # fmt: skip
         assert f"{words}," in f"{text},", text
     (inputs,) = parse_shapes([text])
