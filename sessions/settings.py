@@ -96,7 +96,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`auto` or `manual`."""
     budget_usd: float | None = None
     budget_tokens: int | None = None
-    budget_attempts: int | None = None
     budget_device_s: float | None = None
     """Seconds in which the judge held devices, in all instances together."""
     budget_wall_s: float | None = None
@@ -110,8 +109,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Title by a person at the start; empty if none. `SessionTitled` replaces it."""
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
-    allocate: str = "even"
-    """`even`, or `best`: iterations move between tasks (`engine.run.allocating`)."""
     against: str = ""
     """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
     against_source: str = ""

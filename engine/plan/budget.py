@@ -1,4 +1,4 @@
-"""The budget of a session: hard limits in USD, tokens, attempts, device time and wall time, and what was spent so far.
+"""The budget of a session: hard limits in USD, tokens, device time and wall time, and what was spent so far.
 
 No limit is passed. A model call is reserved in full before it is made: its prompt, estimated high, and its longest
 reply. After the call the unused rest is free again; a try that broke off counts in full, because the provider may bill
@@ -71,7 +71,6 @@ class Budget:
 
     usd: float | None = None
     tokens: int | None = None
-    attempts: int | None = None
     device_s: float | None = None
     wall_s: float | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
@@ -228,15 +227,6 @@ class Budget:
             return f"the agent stated {self._spent_tokens:,} of {self.tokens:,} tokens; a new run takes another --budget-tokens"
         return ""
 
-    # Attempts
-
-    def check_attempt(self, begun: int) -> None:
-        """Raise `BudgetSpent` if the session, which has begun so many attempts, may begin no other."""
-        if self.attempts is not None and begun >= self.attempts:
-            raise BudgetSpent(
-                f"all {self.attempts:,} attempts of the session are made; a new run takes another --budget-attempts"
-            )
-
     # Time
 
     @asynccontextmanager
@@ -301,7 +291,6 @@ def budget_of(plan: SessionPlan) -> Budget:
     return Budget(
         usd=plan.budget_usd,
         tokens=plan.budget_tokens,
-        attempts=plan.budget_attempts,
         device_s=plan.budget_device_s,
         wall_s=plan.budget_wall_s,
         prices=plan.prices,

@@ -98,7 +98,6 @@ def resolve(
     against, against_source = _against(plan.against, tasks)
     _check_providers(plan.providers)
     _check_sampling(plan.sampling)
-    _check_allocate(plan, method, tasks, recorded=recording is not None)
     filled_in: dict[str, Any] = {
         "session": session_name(method.name, now or datetime.now(UTC)),
         "model": _model_words(plan, method, program),
@@ -338,17 +337,6 @@ def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
         without_gain=usual if plan.stop_without_gain is None else plan.stop_without_gain,
         at_roof=not (recorded or plan.past_roof),
     )
-
-
-def _check_allocate(plan: RunPlan, method: Method, tasks: Sequence[Task], *, recorded: bool) -> None:
-    if plan.allocate != "best":
-        return
-    if recorded or not method.asks_model or method.iterations is not None:
-        raise UsageProblem(
-            "--allocate best needs a model and a method with several iterations; a recording has fixed chains"
-        )
-    if len(tasks) + len(plan.to_record) == 1:
-        raise UsageProblem("--allocate best moves iterations between tasks; name two tasks or more")
 
 
 def _check_sampling(sampling: Mapping[str, Sampling]) -> None:

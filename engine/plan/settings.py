@@ -69,7 +69,6 @@ Targets = Annotated[Names, Meta(description=f"{COMMAS}, for example gfx942,sm_90
 Modules = Annotated[Names, Meta(title="MODULES", description=f"{COMMAS}, of {', '.join(MODULES)}")]
 By = Annotated[Literal["all", "case"], Meta(title="WHAT", description="all or case")]
 Review = Annotated[Literal["auto", "first", "manual"], Meta(title="HOW", description="auto, first or manual")]
-Allocate = Annotated[Literal["even", "best"], Meta(title="HOW", description="even or best")]
 
 
 class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -187,7 +186,6 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     budget_tokens: Annotated[
         Tokens | None, RunSetting("Highest number of tokens of the session", form="most tokens")
     ] = None
-    budget_attempts: Annotated[Count | None, RunSetting("Highest number of attempts of the session")] = None
     budget_device_s: Annotated[
         Seconds | None, RunSetting("Most seconds of judging on devices, in sum", form="most GPU time, s")
     ] = None
@@ -209,9 +207,6 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
         Flag,
         RunSetting("On GPUs: go on where each case is at its roof, or too short to get faster", study=False),
     ] = False
-    allocate: Annotated[
-        Allocate, RunSetting("even, or best: move iterations from solved and hopeless tasks to others")
-    ] = "even"
     seed: Annotated[Seed | None, RunSetting("Seed of the judge's inputs", default="random", study=False)] = (
         None
     )

@@ -32,7 +32,6 @@ from engine.plan.plan import read_start
 from engine.prompting.agent_prompt import agent_prompt, best_of_agent
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.run.agent_work import AgentWork
-from engine.run.allocating import HOPELESS, has_taker, is_hopeless
 from engine.run.calls import call_model, recorded_reply, sampled
 from engine.run.person import run_until
 from engine.run.shared import Shared, note_once
@@ -48,12 +47,10 @@ from sessions.events import (
     CallFailed,
     CandidateProposed,
     DecisionMade,
-    EndReason,
     Message,
     Orders,
     Origin,
     Role,
-    SessionExtended,
     SweepRung,
     SweptVariant,
     WaitingForPerson,
@@ -61,7 +58,7 @@ from sessions.events import (
 )
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state.ranking import rank
-from sessions.state.state import AttemptState, InstanceState, without_trailing_space
+from sessions.state.state import AttemptState, without_trailing_space
 from suites import Task
 
 AGENT_SILENT_S = 7200.0
@@ -156,34 +153,13 @@ class InstanceContext:
         return self._name
 
     def _check_start(self) -> None:
-        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin.
+        """Raise `StopRuleMet` if no other attempt may begin.
 
-        Stop rules end with the first extension: a person asked for more attempts. They hold for an instance that
-        gave its iterations away before the engine died.
+        Stop rules end with the first extension: a person asked for more attempts.
         """
-        instance = self._recorder.state.instances.get(self.key)
-        stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
-        moved = self._recorder.state.given_away(self.key)
-        if stop is not None and (moved or not self._is_extended_by_a_person):
+        stop = stop_of(self._shared.plan.stop, self._chain_state, lanes=self._step)
+        if stop is not None and not self._recorder.state.extensions:
             raise StopRuleMet(stop.reason, stop.why)
-        self._check_hope(instance)
-        if self._shared.budget.attempts is not None:
-            instances = self._recorder.state.instances.values()
-            self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
-
-    def _check_hope(self, instance: InstanceState | None) -> None:
-        """Raise `StopRuleMet` if the session gives the iterations of this hopeless task to another task."""
-        state = self._recorder.state
-        if self._shared.plan.allocate != "best" or instance is None or not is_hopeless(state, self.task.id):
-            return
-        if has_taker(self._shared, instance):
-            raise StopRuleMet(
-                EndReason.HOPELESS, f"{HOPELESS} attempts of {self.task.short_id}, none correct"
-            )
-
-    @property
-    def _is_extended_by_a_person(self) -> bool:
-        return any(isinstance(more, SessionExtended) for more in self._recorder.state.extensions)
 
     async def orders(self) -> Orders:
         """See `Context`."""

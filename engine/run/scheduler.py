@@ -12,7 +12,6 @@ from engine.judge.profiling import take_asked
 from engine.judge.winners import examine, measure_on, spread
 from engine.methods import Context, Method
 from engine.methods.proposing import run_edit
-from engine.run.allocating import gift_of, has_taker
 from engine.run.instance import InstanceContext
 from engine.run.person import run_until
 from engine.run.shared import Shared
@@ -154,19 +153,18 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
     if state is None or state.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
     while True:
-        shared.ending.discard(key)
         # A command may be in the journal before the engine acts on it.
         shared.raise_budget()
         context = InstanceContext(shared, task, number)
         ending = await _complete(shared, method, task, context)
-        if not _goes_on(ending, context) and not _lost_receiver(shared, key, ending):
+        if not _goes_on(ending, context):
             break
     best = shared.recorder.state.instances[key].best_correct
     name = best.attempt if best is not None else None
     finished = InstanceFinished(
         task=task.id, instance=number, reason=ending.reason, best=name, message=ending.message
     )
-    await shared.recorder.record_durable(finished, first=gift_of(shared, key, ending.reason))
+    await shared.recorder.record_durable(finished)
 
 
 async def _complete(shared: Shared, method: Method, task: Task, context: InstanceContext) -> Ending:
@@ -174,8 +172,6 @@ async def _complete(shared: Shared, method: Method, task: Task, context: Instanc
     fork = shared.recorder.state.forks.get(context.key)
     work = run_edit if fork is not None and fork.source else method.run
     ending = await _run(shared, work, context)
-    if ending.reason is not EndReason.ITERATIONS:
-        shared.ending.add(context.key)
     await context.close()
     if ending.reason is EndReason.INFRA_ERROR or _goes_on(ending, context) or context.options.predictions:
         return ending
@@ -187,12 +183,6 @@ def _goes_on(ending: Ending, context: InstanceContext) -> bool:
     if ending.reason is EndReason.BUDGET:
         return context.has_more_usd
     return ending.reason in EXTENDABLE and context.is_extended
-
-
-def _lost_receiver(shared: Shared, key: str, ending: Ending) -> bool:
-    """True if a hopeless instance found no receiver of its iterations, because the others ended while it did."""
-    giver = shared.recorder.state.instances[key]
-    return ending.reason is EndReason.HOPELESS and not has_taker(shared, giver)
 
 
 async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:

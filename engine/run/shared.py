@@ -32,8 +32,6 @@ class Shared(Bench):
     """Announces commands of a person."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """The engine's environment with keys, from which programs of agents get their own."""
-    ending: set[str] = field(default_factory=set)
-    """Instances that end before their iterations are used: further iterations would be lost on them."""
     prompts_changed: bool = False
     """True if a notice about prompts that differ from the journal was recorded."""
 

@@ -79,7 +79,6 @@ from .session import EngineStarted as EngineStarted
 from .session import EngineStopped as EngineStopped
 from .session import InstanceFinished as InstanceFinished
 from .session import InstanceStarted as InstanceStarted
-from .session import IterationsMoved as IterationsMoved
 from .session import Notice as Notice
 from .session import SessionFinished as SessionFinished
 from .session import SessionStarted as SessionStarted
@@ -123,7 +122,6 @@ AnyEvent = (
     | Paused
     | Unpaused
     | SessionExtended
-    | IterationsMoved
     | InstanceForked
     | MeasureAsked
     | ProfileAsked

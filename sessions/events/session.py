@@ -103,8 +103,6 @@ class EndReason(StrEnum):
     """A person's edit was judged; no model is asked."""
     RETIRED = "retired"
     """A person retired it."""
-    HOPELESS = "hopeless"
-    """No attempt of the task is correct, and the session gave its iterations to other tasks."""
     RECORDING_EXHAUSTED = "recording_exhausted"
     BUDGET = "budget"
     MODEL_FAILED = "model_failed"
@@ -135,13 +133,3 @@ class WaitingForPerson(Event, frozen=True, kw_only=True, tag="waiting_for_person
     """In manual review, an instance waits for a decision about its attempt."""
 
     attempt: AttemptKey
-
-
-class IterationsMoved(DurableEvent, frozen=True, kw_only=True, tag="iterations_moved"):
-    """An ended instance gave its unused iterations to another instance, by `--allocate best`."""
-
-    source: str
-    """The instance that ended."""
-    to: str
-    """The instance that got them; it goes on if it had used all of its own."""
-    iterations: int

@@ -204,11 +204,6 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((SESSION, key))
         case ev.SessionExtended():
             return _extend(state, event)
-        case ev.IterationsMoved():
-            state.extensions.append(event)
-            receiver = _instance(state, event.to)
-            _go_on(receiver)
-            return frozenset((receiver.key,))
         case ev.Paused():
             state.on_hold.add(event.instance)
             return _held_keys(state, event.instance)

@@ -27,7 +27,6 @@ from sessions.events import (
     EndReason,
     Event,
     InstanceForked,
-    IterationsMoved,
     MeasureAsked,
     Message,
     Origin,
@@ -482,7 +481,7 @@ class SessionState:
     """Instances that a person paused; an empty key is the whole session."""
     retired: dict[str, str] = field(default_factory=dict)
     """Instances that a person retired, with the person's name."""
-    extensions: list[SessionExtended | IterationsMoved] = field(default_factory=list)
+    extensions: list[SessionExtended] = field(default_factory=list)
     added_usd: float = 0.0
     """What a person added to the budget in USD."""
     forks: dict[str, InstanceForked] = field(default_factory=dict)
@@ -612,33 +611,17 @@ class SessionState:
         return begun is None or begun.finished is None or begun.curable or begun.finished in EXTENDABLE
 
     def phases(self, instance: str) -> tuple[int, ...]:
-        """Returns the iterations of an instance: first those of the plan, then those of each later gift.
-
-        Iterations that it gave away leave its phases when it gets others: until then a resume repeats the same run.
-        """
-        return tuple(self._phases_and_moved(instance)[0])
+        """Returns the iterations of an instance: first those of the plan, then those of each extension by a person."""
+        planned = self.started.iterations if self.started is not None else 0
+        began = self.forks[instance].seq if instance in self.forks else 0
+        later = (more.iterations for more in self.extensions if more.iterations and more.seq > began)
+        return (planned, *later)
 
     def most_attempts(self, instance: str) -> int:
         """Returns how many attempts an instance may make: its iterations, and the kernels that people gave."""
         begun = self.instances.get(instance)
         by_people = sum(attempt.origin in GIVEN for attempt in begun.attempts) if begun is not None else 0
         return sum(self.phases(instance)) + by_people
-
-    def given_away(self, instance: str) -> int:
-        """Returns how many iterations of its `phases` an instance gave away."""
-        return self._phases_and_moved(instance)[1]
-
-    def _phases_and_moved(self, instance: str) -> tuple[list[int], int]:
-        phases, moved = [self.started.iterations if self.started is not None else 0], 0
-        began = self.forks[instance].seq if instance in self.forks else 0
-        for gift in self.extensions:
-            if isinstance(gift, IterationsMoved) and gift.source == instance:
-                moved += gift.iterations
-            elif gift.seq <= began or not gift.iterations:
-                continue
-            elif isinstance(gift, SessionExtended) or gift.to == instance:
-                phases, moved = [*_shortened(phases, moved), gift.iterations], 0
-        return phases, moved
 
     def sent_to(self, instance: str) -> list[CandidateSent]:
         """Returns the candidates that an agent sent to an instance; attempt n judges the n-th."""
@@ -656,14 +639,3 @@ class SessionState:
     def attempts(self) -> list[AttemptState]:
         """Returns every attempt, by instance in order of appearance, then by number."""
         return [attempt for instance in self.instances.values() for attempt in instance.attempts]
-
-
-def _shortened(phases: Sequence[int], iterations: int) -> list[int]:
-    """Returns phases with so many iterations less, from the last phases first; empty phases are left out."""
-    kept = list(phases)
-    while iterations and kept:
-        last = kept.pop()
-        if last > iterations:
-            kept.append(last - iterations)
-        iterations -= min(last, iterations)
-    return kept

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -165,13 +165,8 @@ class Recorder:
         """Record an event and return it with number and times; a `DurableEvent` is on disk when this returns."""
         return self._note(self._writer.append(event))
 
-    async def record_durable(self, event: E, *, first: Iterable[Event] = ()) -> E:
-        """Like `record`, but waits for the disk in another thread; act on the event only after this returns.
-
-        Events in `first` are recorded before it, and no other event comes between.
-        """
-        for earlier in first:
-            self._note(self._writer.write(earlier))
+    async def record_durable(self, event: E) -> E:
+        """Like `record`, but waits for the disk in another thread; act on the event only after this returns."""
         written = self._note(self._writer.write(event))
         await self._in_thread(partial(self._sync, written.seq))
         return written

@@ -13,10 +13,10 @@ from sessions.settings import MethodOptions, RunSettings, StopRules
 
 SETTINGS = RunSettings(
     method="geak", model="anthropic:m", tasks=("starter/softmax",), instances=2, iterations=3, seed=1,
-    devices=("0",), targets=("gfx942",), review="manual", budget_tokens=9, budget_attempts=8,
+    devices=("0",), targets=("gfx942",), review="manual", budget_tokens=9,
     budget_device_s=7.0, budget_wall_s=6.0, first_chain=3, series="ablation-3f2a91/4", title="two",
     options=MethodOptions(without=("knowledge",), tune=True, workers=2),
-    stop=StopRules(speedup=2.0, without_gain=4), allocate="best", against="mine.py", against_source="x = 1",
+    stop=StopRules(speedup=2.0, without_gain=4), against="mine.py", against_source="x = 1",
     spread=True, python="/opt/venv/bin/python", cluster="10.0.0.1:6379",
 )  # fmt: skip
 STARTED = SessionStarted(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -51,8 +50,6 @@ def estimate(plan: SessionPlan, infos: Sequence[SessionInfo]) -> RunEstimate:
     """
     a_task = plan.instances * plan.iterations
     attempts = a_task * len(plan.tasks)
-    if plan.budget_attempts is not None:
-        attempts = min(attempts, plan.budget_attempts)
     by_task = {task: [info for info in infos if _fits(plan, info, task)] for task in plan.tasks}
     unknown = tuple(short_task(task) for task, past in by_task.items() if not past)
     sessions = len({info.name for past in by_task.values() for info in past})
@@ -101,8 +98,7 @@ def estimate_cell(plan: SessionPlan, made: int, infos: Sequence[SessionInfo]) ->
     It has the figures per attempt of the past sessions with its model and method, those with one of its tasks if there are
     any. If there is no such session, its cost is that of the tokens of other models with its method, at its own price.
     """
-    attempts = min(plan.instances * plan.iterations * len(plan.tasks), plan.budget_attempts or sys.maxsize)
-    attempts = max(0, attempts - made)
+    attempts = max(0, plan.instances * plan.iterations * len(plan.tasks) - made)
     alike = [
         info
         for info in infos

@@ -8,8 +8,8 @@ SECTIONS = {
     "What runs": "suite task method agent agent_command instances iterations by start review cases exam",
     "Models and prompts": "model prompt_style corpus show_reference without tune workers descendants",
     "Judge and devices": "devices device targets against cache spread sustained seed python",
-    "Budgets and stops": "budget_usd budget_tokens budget_attempts budget_device_s budget_wall_s "
-    "stop_at_speedup stop_without_gain past_roof allocate",
+    "Budgets and stops": "budget_usd budget_tokens budget_device_s budget_wall_s "
+    "stop_at_speedup stop_without_gain past_roof",
     "Own kernel file": "shapes reference tolerance send_only calls",
 }
 """Parameters of each section."""

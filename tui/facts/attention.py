@@ -221,7 +221,6 @@ def _budget(state: SessionState) -> Iterator[Concern]:
         return
     usd = None if started.budget_usd is None else started.budget_usd + state.added_usd
     spent = state.counted
-    attempts = sum(len(instance.attempts) for instance in state.instances.values())
     limits: list[tuple[float, float | None, str]] = [
         (spent.usd, usd, f"{money(spent.usd)} of {money(usd)}"),
         (
@@ -229,7 +228,6 @@ def _budget(state: SessionState) -> Iterator[Concern]:
             started.budget_tokens,
             f"{count(spent.tokens)} of {count(started.budget_tokens or 0)} tokens",
         ),
-        (attempts, started.budget_attempts, f"{attempts} of {started.budget_attempts} attempts"),
         (
             state.device_s if started.budget_device_s is not None else 0.0,
             started.budget_device_s,

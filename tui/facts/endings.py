@@ -18,7 +18,6 @@ ENDINGS: dict[str, str] = {
     EndReason.NO_GAIN: "no gain any more",
     EndReason.EDITED: "a person's edit was judged",
     EndReason.RETIRED: "retired by a person",
-    EndReason.HOPELESS: "no attempt of the task is correct; its iterations go to other tasks",
     EndReason.RECORDING_EXHAUSTED: "the recording has no further reply: with a model it would go on",
     EndReason.BUDGET: "budget spent",
     EndReason.MODEL_FAILED: "the model failed",

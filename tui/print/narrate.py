@@ -138,8 +138,6 @@ class Narrator:
                 return f"device {event.device}", f"lent by {event.by}: no candidate starts on it"
             case ev.DeviceReturned():
                 return f"device {event.device}", f"returned by {event.by}"
-            case ev.IterationsMoved():
-                return event.to, f"gets {counted(event.iterations, 'iteration')} of {event.source}"
             case ev.SessionExtended():
                 gains = [
                     f"{counted(event.iterations, 'further attempt')} each" if event.iterations else "",

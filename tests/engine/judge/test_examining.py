@@ -27,6 +27,7 @@ from sessions.events import (
     Event,
     InstanceFinished,
     Notice,
+    Usage,
     WinnerExamined,
 )
 from sessions.state.state import Confirmation
@@ -150,9 +151,8 @@ async def test_exam_without_a_verdict_ends_the_exams_with_a_reason(
 
 
 async def test_exam_runs_after_the_budget_is_spent(home: Home) -> None:
-    events = await play(
-        home, scripted_model("correct 1.0"), session_plan=plan(iterations=9, budget_attempts=2)
-    )
+    model = scripted_model("correct 1.0", usage=Usage(10_000, 30_000))
+    events = await play(home, model, session_plan=plan(iterations=9, budget_tokens=100_000))
     assert endings(events) == ["budget"]
     assert list(exams(events).values()) == [Verdict.CORRECT]
 

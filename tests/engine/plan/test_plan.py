@@ -98,13 +98,7 @@ def test_plan_may_use_less_than_the_recording_has(tmp_path: Path) -> None:
             "--budget-usd must be an amount of US dollars above 0, at most 1,000,000,000, not inf",
         ),
         ({"budget_tokens": 0}, "--budget-tokens must be a whole number from 1 to 2"),
-        ({"allocate": "worst"}, "--allocate must be even or best, not 'worst'"),
-        (
-            {"allocate": "best", "tasks": ("softmax",)},
-            "--allocate best moves iterations between tasks; name two tasks",
-        ),
-        ({"allocate": "best", "method": "direct"}, "--allocate best needs a model and a method with several"),
-        ({"budget_attempts": 0}, "--budget-attempts must be a whole number from 1 to 1,000,000"),
+        ({"review": "maybe"}, "--review must be auto, first or manual, not 'maybe'"),
         (
             {"budget_device_s": 0.0},
             "--budget-device-s must be a number of seconds above 0, at most 1,000,000,000",

@@ -96,7 +96,7 @@ def test_silent_model_has_a_cause_until_it_answers() -> None:
 
 
 def test_budget_above_nine_tenths() -> None:
-    log = opened(budget_usd=10.0, budget_attempts=100)
+    log = opened(budget_usd=10.0)
     call = ev.CallFinished(call="softmax#1/1/generator/1", text="x", cost_usd=8.9)
     log.add(call)
     assert kinds(log) == []
