@@ -113,9 +113,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
     against_source: str = ""
     """Source of that kernel file, so that a resume uses the same baseline."""
-    spread: bool = False
-    """True if each instance's winner is measured on every GPU."""
-
     python: str = ""
     """Path of the judge's interpreter; empty: Wavedeck's own."""
     cluster: str = ""

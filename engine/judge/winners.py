@@ -1,20 +1,18 @@
 """Exam and measurement of the winner of an instance, for people.
 
-In the exam a winner is judged on cases that no feedback mentions. With `--spread`, or at a person's request, chosen
-GPUs time an attempt, each against the timing baseline on the same chip: chips are compared and not assumed to be equal.
+In the exam a winner is judged on cases that no feedback mentions. At a person's request, chosen GPUs time an attempt,
+each against the timing baseline on the same chip: chips are compared and not assumed to be equal.
 
 No method, prompt or history can read these results: no function here returns a result to a `Context`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 from engine.judge.bench import Bench
 from engine.judge.evaluating import evaluate_attempt
 from harness import Device
-from harness.failures import first_failure
 from harness.stages.retries import ask_twice
 from sessions.events import WinnerExamined, WinnerMeasured
 from sessions.state.state import AttemptState, Confirmation
@@ -51,27 +49,6 @@ async def examine(bench: Bench, task: Task, key: str) -> None:
             failed.append(attempt.source)
         else:
             return
-
-
-async def spread(bench: Bench, task: Task, key: str) -> None:
-    """Measure the instance's correct winner on every GPU that did not measure it yet.
-
-    A measurement in the journal is not repeated.
-    """
-    winner = bench.recorder.state.instances[key].best_correct
-    if winner is None or winner.confirmation is Confirmation.NOT_CONFIRMED:
-        return
-    remaining = [
-        device
-        for device in bench.judge.devices
-        if device.kind != "cpu" and device.name not in {measured.device for measured in winner.spread}
-    ]
-    try:
-        async with asyncio.TaskGroup() as group:
-            for device in remaining:
-                group.create_task(measure_on(bench, task, winner, device), name=f"spread/{device.name}")
-    except ExceptionGroup as failures:
-        raise first_failure(failures) from None
 
 
 async def measure_on(bench: Bench, task: Task, winner: AttemptState, device: Device) -> None:

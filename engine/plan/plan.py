@@ -91,10 +91,6 @@ def resolve(
     _check_budgets(plan, models, prices, program)
     instances, iterations = _counts(plan, method, tasks, recording)
     devices, cluster = _devices(plan.devices)
-    if plan.spread and devices[0].kind == "cpu":
-        raise UsageProblem(
-            "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
-        )
     against, against_source = _against(plan.against, tasks)
     _check_providers(plan.providers)
     _check_sampling(plan.sampling)

@@ -169,9 +169,6 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
             form="against",
         ),
     ] = "task"
-    spread: Annotated[
-        Flag, RunSetting("Measure each instance's winner on every GPU of the session, to compare them")
-    ] = False
     review: Annotated[
         Review,
         RunSetting(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
 from engine.judge.evaluating import cancelled_evaluation
 from engine.judge.profiling import take_asked
-from engine.judge.winners import examine, measure_on, spread
+from engine.judge.winners import examine, measure_on
 from engine.methods import Context, Method
 from engine.methods.proposing import run_edit
 from engine.run.instance import InstanceContext
@@ -239,20 +239,18 @@ async def _run(
 
 
 async def _examine(shared: Shared, task: Task, key: str, ending: Ending) -> Ending:
-    """Examine the instance's winner and, with `spread`, measure it on every GPU.
+    """Examine the instance's winner.
 
     Returns the instance's ending: another one if the judge fails, and another message if the budget ends.
     """
     try:
         async with shared.budget.wall_time():
             await examine(shared, task, key)
-            if shared.plan.spread:
-                await spread(shared, task, key)
     except BudgetSpent as error:
-        missing = f"the exam or measurement of the winner did not finish: {error}"
+        missing = f"the exam of the winner did not finish: {error}"
         return ending if ending.reason is EndReason.BUDGET else Ending(ending.reason, missing)
     except NoDeviceLeft:
         raise
     except (HarnessError, SuiteError) as error:
-        return Ending(EndReason.INFRA_ERROR, f"the exam or measurement of the winner did not finish: {error}")
+        return Ending(EndReason.INFRA_ERROR, f"the exam of the winner did not finish: {error}")
     return ending

@@ -37,7 +37,7 @@ class BaselineMeasured(JudgedEvent, frozen=True, kw_only=True, tag="baseline_mea
 
 
 class WinnerMeasured(JudgedEvent, frozen=True, kw_only=True, tag="winner_measured"):
-    """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`.
+    """An attempt was judged and timed again on one GPU, after `MeasureAsked`.
 
     On the open cases; never part of a prompt.
     """

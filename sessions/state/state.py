@@ -222,7 +222,7 @@ class AttemptState:
     examined: JudgedFacts | None = None
     """Result on the exam cases at the instance's end; only for people."""
     measured: dict[str, KeptEvent[WinnerMeasured]] = field(default_factory=dict)
-    """The latest measurement on each GPU, of `--spread` or because a person asked; only for people."""
+    """The latest measurement on each GPU, because a person or an agent asked; only for people."""
     profiled: dict[str, KeptEvent[ProfileTaken]] = field(default_factory=dict)
     """The latest profile of each case; the latest of all is the last."""
     profile_failures: dict[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ SETTINGS = RunSettings(
     budget_device_s=7.0, budget_wall_s=6.0, first_chain=3, series="ablation-3f2a91/4", title="two",
     options=MethodOptions(without=("knowledge",), tune=True, workers=2),
     stop=StopRules(speedup=2.0, without_gain=4), against="mine.py", against_source="x = 1",
-    spread=True, python="/opt/venv/bin/python", cluster="10.0.0.1:6379",
+    python="/opt/venv/bin/python", cluster="10.0.0.1:6379",
 )  # fmt: skip
 STARTED = SessionStarted(
     seq=1, wall=5.5, mono=0.25, session="20260101-000000-geak-0000", settings=SETTINGS,

@@ -38,12 +38,8 @@ def method_words(method: str, options: MethodOptions) -> str:
 
 
 def timing_words(started: RunSettings) -> str:
-    """Return `timed against eager; winners on every GPU`; empty with the default timing."""
-    parts = (
-        f"timed against {started.against}" if started.against else "",
-        "winners on every GPU" if started.spread else "",
-    )
-    return "; ".join(filter(None, parts))
+    """Return `timed against eager`; empty with the default timing."""
+    return f"timed against {started.against}" if started.against else ""
 
 
 def task_words(tasks: Sequence[str], most: int = 4) -> str:

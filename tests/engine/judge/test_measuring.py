@@ -1,4 +1,4 @@
-"""`--against` and `--spread`: timing baseline, winners measured on every GPU, resume and display."""
+"""`--against` and a person's order to measure: timing baseline, attempts measured on every GPU, and their display."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict,
 from harness.stages.evaluator import LocalEvaluator
 from harness.stages.modes import Attempt
 from harness.stages.timing.baselines import USUAL
-from sessions import Home, fold
+from sessions import Home, SessionState, fold, journal_of
 from sessions.events import (
     ALL_GPUS,
     EngineStarted,
     MeasureAsked,
     SessionFinished,
-    WinnerMeasured,
     checked,
 )
 from sessions.metrics.attempt_row import attempt_rows
@@ -33,10 +32,8 @@ from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engine.engines import (
     ScriptedJudge,
-    cut,
     plan,
     play,
-    resume_to_end,
     run,
     scripted_model,
     shared,
@@ -55,7 +52,8 @@ from tui.print.narrate import Narrator
 from tui.print.summary import summary
 
 GPUS = tuple(Device(name=name, kind="cuda", target="sm_90") for name in ("0", "1", "2"))
-SPREAD = plan(iterations=1, spread=True, against="eager")
+PLAN = plan(iterations=1, against="eager", devices=("0", "1", "2"))
+ATTEMPT = "vector_add#1/1"
 
 
 def timed(device: str, speedup: float) -> Evaluation:
@@ -77,22 +75,30 @@ class GpuJudge(ScriptedJudge):
         return timed(device, 1.5 - 0.1 * int(device))
 
 
-async def spread(
-    home: Path, *verdicts: str, session_plan: SessionPlan = SPREAD, judge: ScriptedJudge | None = None
-) -> Any:
-    judge = judge or GpuJudge()
-    events = await play(Home(home), scripted_model(*verdicts), session_plan=session_plan, judge=judge)
-    return events, fold(events), judge  # type: ignore[arg-type]
+async def measured(home: Home, judge: ScriptedJudge, devices: tuple[str, ...] = ALL_GPUS) -> SessionState:
+    """Open the finished session again for one order to measure its attempt, and run it to its end."""
+    command = MeasureAsked(attempt=ATTEMPT, devices=devices)
+    with take_up(home, PLAN.session) as recorder:
+        recorder.record(checked(command, recorder.state))
+        assert not command.refusal(recorder.state), "at rest the same command starts an engine"
+        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        assert "already being measured" in command.refusal(recorder.state)
+        await run(shared(recorder, PLAN, scripted_model("correct"), judge))
+        recorder.record(SessionFinished())
+        return recorder.state
 
 
-async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) -> None:
-    events, state, judge = await spread(tmp_path, "correct 1.2")
-    assert sorted(device for _, device in judge.measured) == ["0", "1", "2", "2"], (
+async def test_attempt_is_measured_on_every_gpu_after_the_end(tmp_path: Path) -> None:
+    home, judge = Home(tmp_path), GpuJudge()
+    await play(home, scripted_model("correct 1.2"), session_plan=PLAN, judge=GpuJudge())
+    await measured(home, judge, ("1",))
+    state = await measured(home, judge)
+    assert [device for _, device in judge.measured] == ["1", "0", "1", "2", "2"], (
         "a failed measurement is repeated once"
     )
-    winner = state.attempt(state.instances["vector_add#1"].best or "")
+    assert not state.measures
+    winner = state.attempt(ATTEMPT)
     assert sorted(measurement.device for measurement in winner.spread) == ["0", "1", "2"]
-    assert judge.examined == [winner.source]
     assert spread_lines(winner) == [
         "GPU 0: 1.50x against eager",
         "GPU 1: 1.40x against eager",
@@ -103,39 +109,44 @@ async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) ->
     pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160)))
     assert "timed again on these GPUs, in new processes" in pane
     assert re.search(r"^small +1 .* 1\.40x ", pane, re.MULTILINE), "one row per GPU"
-    assert "eager" in pane
     assert "GPU 2: infra error: GPU 2 is in quarantine: it hangs" in pane
     facts = FactsCache().all(state)
-    header = header_line(state, facts, name=SPREAD.session, status=(), concerns=(), width=300)
+    header = header_line(state, facts, name=PLAN.session, status=(), concerns=(), width=300)
     assert "against eager" in plain(header)
-    narrated = Narrator()
-    words = [line for event in events for line in [narrated.lines(event)] if line]
-    assert any("measured on GPU 1: 1.40x against eager" in str(line) for line in words)
+    narrator = Narrator()
+    words = [line for event in journal_of(home, PLAN.session).events for line in narrator.lines(event)]
+    assert any("measured on GPU 1: 1.40x against eager" in line for line in words)
 
 
-@pytest.mark.parametrize(
-    ("session_plan", "verdicts"),
-    [(SPREAD, ("wrong",)), (plan(iterations=1), ("correct 1.2",))],
-    ids=["no winner", "no spread"],
-)
-async def test_nothing_is_measured_without_a_winner_or_without_spread(
-    tmp_path: Path, session_plan: SessionPlan, verdicts: tuple[str, ...]
-) -> None:
-    _, _, judge = await spread(tmp_path, *verdicts, session_plan=session_plan)
-    assert not judge.measured
+async def test_measurement_that_fails_is_over(tmp_path: Path) -> None:
+    class Failing(GpuJudge):
+        async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
+            raise HarnessError("the process ended")
+
+    home = Home(tmp_path)
+    await play(home, scripted_model("correct 1.2"), session_plan=PLAN, judge=GpuJudge())
+    with take_up(home, PLAN.session) as recorder:
+        recorder.record(MeasureAsked(attempt=ATTEMPT, devices=("1", "9"), by="ann"))
+        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        await run(shared(recorder, PLAN, scripted_model("correct"), Failing()))
+        state = recorder.state
+    assert not state.measures
+    assert [level for level, _ in state.notices] == ["error"] * 2
+    assert spread_lines(state.attempt(ATTEMPT)) == [
+        "GPU 1: cancelled: the process ended",
+        "GPU 9: cancelled: the session runs on 0, 1, 2 now",
+    ]
 
 
-async def test_resume_does_not_repeat_recorded_measurements(tmp_path: Path) -> None:
-    events, whole, _ = await spread(tmp_path / "whole", "correct 1.2")
-    first = next(number for number, event in enumerate(events) if isinstance(event, WinnerMeasured))
-    home = Home(tmp_path / "again")
-    cut(Home(tmp_path / "whole"), home, SPREAD.session, first + 1)
-    judge = GpuJudge()
-    resumed = await resume_to_end(home, SPREAD, scripted_model("correct 1.2"), judge)
-    measured = [event.device for event in resumed if isinstance(event, WinnerMeasured)]
-    assert sorted(measured) == ["0", "1", "2"]
-    assert events[first].device not in {device for _, device in judge.measured}
-    assert fold(resumed).instances["vector_add#1"].best == whole.instances["vector_add#1"].best
+async def test_commit_names_the_baseline_of_its_speedup(tmp_path: Path) -> None:
+    state = fold(await play(Home(tmp_path), scripted_model("correct 1.2"), session_plan=PLAN))
+    attempt = state.attempt(ATTEMPT)
+    judge_again(attempt, timed("0", 1.25))
+    assert re.search(
+        r"^Speedup: 1\.25x\n.*^Against: eager$", attempt_message(attempt), re.MULTILINE | re.DOTALL
+    )
+    judge_again(attempt, correct())
+    assert "Against" not in attempt_message(attempt)
 
 
 # Settings
@@ -154,7 +165,7 @@ def test_session_contains_the_source_of_its_timing_baseline(tmp_path: Path) -> N
     assert (session_plan.against, session_plan.against_source) == ("mine.py", source)
     file.unlink()
     again = plan_of(session_started(session_plan).describe())
-    assert (again.against, again.against_source, again.spread) == ("mine.py", source, False)
+    assert (again.against, again.against_source) == ("mine.py", source)
     assert timing_words(session_plan) == "timed against mine.py"
     default = resolved(tmp_path)
     assert (default.against, timing_words(default)) == ("", "")
@@ -163,10 +174,6 @@ def test_session_contains_the_source_of_its_timing_baseline(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (
-            {"spread": True},
-            r"--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1",
-        ),
         ({"against": "gone.py"}, r"--against gone.py: neither one of task, eager, compile nor a kernel file"),
         ({"against": "/dev/null"}, r"--against /dev/null is empty"),
         ({"against": __file__}, r"defines no function `vector_add`"),
@@ -189,7 +196,6 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
     how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     calls: list[dict[str, Any]] = []
-
     arguments: list[tuple[object, ...]] = []
 
     async def evaluate(*positional: object, **options: Any) -> Evaluation:
@@ -215,55 +221,3 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
     assert (eager.baseline.name, module in eager.baseline.source) == ("eager", True)
     assert (mine.baseline.name, mine.baseline.source) == ("mine.py", "x = 1")
     assert [positional[3] for positional in arguments] == [Attempt("1" if how == "measure" else "")] * 3
-
-
-async def test_commit_names_the_baseline_of_its_speedup(tmp_path: Path) -> None:
-    _, state, _ = await spread(tmp_path, "correct 1.2")
-    attempt = state.attempt("vector_add#1/1")
-    judge_again(attempt, timed("0", 1.25))
-    assert re.search(
-        r"^Speedup: 1\.25x\n.*^Against: eager$", attempt_message(attempt), re.MULTILINE | re.DOTALL
-    )
-    judge_again(attempt, correct())
-    assert "Against" not in attempt_message(attempt)
-
-
-async def test_attempt_is_measured_again_on_request_after_the_end(tmp_path: Path) -> None:
-    session_plan = plan(iterations=1, devices=("0", "1", "2"))
-    home = Home(tmp_path)
-    await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
-    judge = GpuJudge()
-    for devices in (("1",), ALL_GPUS):
-        command = MeasureAsked(attempt="vector_add#1/1", devices=devices)
-        with take_up(home, session_plan.session) as recorder:
-            recorder.record(checked(command, recorder.state))
-            assert not command.refusal(recorder.state), "at rest the same command starts an engine"
-            recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-            assert "already being measured" in command.refusal(recorder.state)
-            await run(shared(recorder, session_plan, scripted_model("correct"), judge))
-            recorder.record(SessionFinished())
-            state = recorder.state
-    assert [device for _, device in judge.measured] == ["1", "0", "1", "2", "2"]
-    assert sorted(each.device for each in state.attempt("vector_add#1/1").spread) == ["0", "1", "2"]
-    assert not state.measures
-
-
-async def test_measurement_that_fails_is_over(tmp_path: Path) -> None:
-    class Failing(GpuJudge):
-        async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
-            raise HarnessError("the process ended")
-
-    session_plan = plan(iterations=1, devices=("0", "1", "2"))
-    home, name = Home(tmp_path), "vector_add#1/1"
-    await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
-    with take_up(home, session_plan.session) as recorder:
-        recorder.record(MeasureAsked(attempt=name, devices=("1", "9"), by="ann"))
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, session_plan, scripted_model("correct"), Failing()))
-        state = recorder.state
-    assert not state.measures
-    assert [level for level, _ in state.notices] == ["error"] * 2
-    assert spread_lines(state.attempt(name)) == [
-        "GPU 1: cancelled: the process ended",
-        "GPU 9: cancelled: the session runs on 0, 1, 2 now",
-    ]
