@@ -30,8 +30,7 @@ Timeouts = Annotated[
 Paces = Annotated[
     Mapping[str, Pace],
     Meta(
-        description="a table for each provider: [providers.anthropic] with any of "
-        f"{', '.join(Pace.__struct_fields__)}, whole numbers above 0"
+        description="a table for each provider: [providers.anthropic] with concurrency, a whole number above 0"
     ),
 ]
 

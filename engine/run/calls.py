@@ -60,7 +60,7 @@ async def call_model(shared: Shared, instance: str, attempt: str, call: str, req
     while True:
         await shared.until_released(instance)
         reservation = await shared.budget.reserve(client.model, request)
-        paced = shared.gates.paced(client, reservation.tokens)
+        paced = shared.gates.paced(client)
         try:
             await paced.enter()
             if shared.recorder.state.is_on_hold(instance):
