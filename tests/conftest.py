@@ -48,7 +48,7 @@ LONG_FILES = (
     "faults/test_engine_kill.py",
     "test_main_job.py",
     "tui/commands/run/test_eval.py",
-    "tui/commands/run/test_capture.py",
+    "tui/commands/run/captures/test_capture.py",
     "tui/cockpit/test_navigation.py",
     "tui/screens/test_pictures.py",
     "tui/screens/test_review.py",

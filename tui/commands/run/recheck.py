@@ -56,8 +56,8 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
 @click.option(
     "--attempts",
     "which",
-    type=click.Choice(("all", "best")),
-    help="Judge attempts as a new session: all with a verdict and a reply, or the best of each instance.",
+    type=click.Choice(("all",)),
+    help="Judge all attempts with a verdict and a reply, as a new session.",
 )
 @click.option(
     "--protocol",
@@ -104,9 +104,9 @@ def recheck_command(
         if fail_on or junit_file or python:
             raise Complaint("--fail-on, --junit and --python are for kernels; leave them or --attempts out")
         session = None if scope == ACCEPTED else scope
-        return rejudge(session, protocol=protocol, which=which, settings=settings, as_json=as_json)
+        return rejudge(session, protocol=protocol, settings=settings, as_json=as_json)
     if protocol != WAVEDECK:
-        raise Complaint("--protocol needs --attempts all or --attempts best")
+        raise Complaint("--protocol needs --attempts all")
     interpreter = judge_python(python)
     kernels = _kernels(scope)
     names = dict.fromkeys(kernel.task for kernel in kernels)

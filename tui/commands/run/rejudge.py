@@ -36,11 +36,10 @@ from tui.print.plain import emit, emit_json, listing, table
 from tui.print.recheck_pages import KERNELS, VERSIONS, in_order, recheck_rows, verdict_words, versions
 
 
-def rejudge(session: str | None, *, protocol: str, which: str, settings: RunPlan, as_json: bool) -> ExitCode:
+def rejudge(session: str | None, *, protocol: str, settings: RunPlan, as_json: bool) -> ExitCode:
     """Judge the attempts of a session or of each session of a study again, print comparisons; return the exit code.
 
-    `which` is `all`, every attempt with a verdict and a reply, or `best`, the best of each instance. Returns `NO` if an
-    attempt was correct and has another verdict now.
+    Attempts without a verdict or a reply are left out. Returns `NO` if an attempt was correct and has another verdict now.
     """
     home = home_from(os.environ)
     sessions = [open_session(None).name] if session is None else find_sessions(home, session)
@@ -49,7 +48,7 @@ def rejudge(session: str | None, *, protocol: str, which: str, settings: RunPlan
         if len(sessions) > 1:
             say(f"session {number} of {len(sessions)}: {name}")
         try:
-            codes.append(_rejudge(home, name, protocol, which, settings, as_json=as_json))
+            codes.append(_rejudge(home, name, protocol, settings, as_json=as_json))
         except Complaint as complaint:
             if len(sessions) == 1:
                 raise
@@ -60,9 +59,7 @@ def rejudge(session: str | None, *, protocol: str, which: str, settings: RunPlan
     return max(codes)
 
 
-def _rejudge(
-    home: Home, name: str, protocol: str, which: str, settings: RunPlan, *, as_json: bool
-) -> ExitCode:
+def _rejudge(home: Home, name: str, protocol: str, settings: RunPlan, *, as_json: bool) -> ExitCode:
     """Judge the attempts of a session again, print the comparison, and return the exit code."""
     state = session_state(home, name)
     if state.started is None:
@@ -71,7 +68,7 @@ def _rejudge(
         code, again = go_on(home, name), name
         state = session_state(home, source)
     else:
-        attempts = chosen(state, which)
+        attempts = judged_attempts(state)
         if not attempts:
             raise Complaint(f"session {name} has no attempt with a verdict and a reply to judge again")
         if home.files(name).running:
@@ -103,17 +100,9 @@ def _rejudge(
     return ExitCode.NO if lost else ExitCode.DONE
 
 
-def chosen(state: SessionState, which: str) -> list[AttemptState]:
-    """Return all attempts with a verdict and a reply, or the best of each instance."""
-    instances = state.instances.values()
-    return [
-        attempt
-        for instance in instances
-        for attempt in instance.attempts
-        if attempt.source is not None
-        and attempt.evaluation is not None
-        and (which == "all" or attempt is instance.best_attempt)
-    ]
+def judged_attempts(state: SessionState) -> list[AttemptState]:
+    """Return all attempts with a verdict and a reply."""
+    return [attempt for attempt in state.attempts() if attempt.source is not None and attempt.verdict]
 
 
 def _judge_again(

@@ -13,7 +13,7 @@ from sessions.catalog import journal_of, list_sessions
 from tests.support.command_line import ROOT, Shell, one_line
 from tests.support.engine.engines import candidate
 from tests.support.sessions import stored_sessions as stored
-from tui.commands.run.rejudge import chosen
+from tui.commands.run.rejudge import judged_attempts
 from tui.diagnostics import ExitCode
 
 
@@ -72,15 +72,10 @@ def test_second_judgement_is_a_session_and_is_compared(
     assert len(list_sessions(home)) == 2, "the second judgement is read, not made again"
 
 
-def test_best_is_one_attempt_of_each_instance(home: Home, source: str) -> None:
-    state = fold(journal_of(home, source).events)
-    assert [attempt.attempt for attempt in chosen(state, "best")] == ["softmax#1/2"]
-
-
 def test_attempt_without_a_verdict_is_not_judged_again(home: Home, source: str) -> None:
     state = fold(journal_of(home, source).events)
     state.attempt("softmax#1/3").judged = None
-    assert [attempt.attempt for attempt in chosen(state, "all")] == ["softmax#1/1", "softmax#1/2"]
+    assert [attempt.attempt for attempt in judged_attempts(state)] == ["softmax#1/1", "softmax#1/2"]
 
 
 def test_every_session_of_a_study_is_tried(home: Home, shell: Shell) -> None:

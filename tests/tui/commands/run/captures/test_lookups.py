@@ -21,7 +21,7 @@ from suites.captures.capture import LOOKUPS, read_capture
 from suites.captures.lookups import lookups_of
 from suites.captures.program import OpenCapture
 from tests.support.command_line import Done, Shell
-from tests.tui.commands.run.serving_packages import write_packages
+from tests.tui.commands.run.captures.serving_packages import write_packages
 
 SERVER = """
 import triton
