@@ -12,7 +12,6 @@ import operator
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -38,23 +37,18 @@ SHORT = 400
 """Characters of a tool's arguments or result that are shown."""
 
 
-@dataclass(slots=True)
-class StatedSpending:
-    """Tokens and cost that an agent stated since its start; `None`: it stated none."""
-
-    usage: Usage = field(default_factory=Usage)
-    cost_usd: float | None = None
-    messages: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
-    """Ids of messages whose tokens are counted: each part of a message states them again."""
-    judge_calls: set[str] = field(default_factory=set)
-    """Ids of its calls of Wavedeck's tools: their results are the verdicts, which people see anyway."""
-
-
 class AgentOutput:
     """Reads the output of an agent piece by piece."""
 
     def __init__(self, format_name: str) -> None:
-        self.spending = StatedSpending()
+        self.usage = Usage()
+        """Tokens that the agent stated since its start."""
+        self.cost_usd: float | None = None
+        """Cost that it stated since its start; `None`: it stated none."""
+        self.messages: deque[str] = deque(maxlen=RECENT)
+        """Ids of messages whose tokens are counted: each part of a message states them again."""
+        self.judge_calls: set[str] = set()
+        """Ids of its calls of Wavedeck's tools: their results are the verdicts, which people see anyway."""
         self.last_line = ""
         """The last line that was shown, which names the error of an agent that failed."""
         self._describe = FORMATS.get(format_name)
@@ -67,7 +61,7 @@ class AgentOutput:
     @property
     def stated(self) -> Stated:
         """Tokens and cost that the agent stated since its start."""
-        return Stated(self.spending.usage, self.spending.cost_usd)
+        return Stated(self.usage, self.cost_usd)
 
     @property
     def untaken(self) -> Stated:
@@ -101,7 +95,7 @@ class AgentOutput:
         try:
             event = None if cut else msgspec.json.decode(line)
             if isinstance(event, dict):
-                words = "\n".join(filter(None, self._describe(event, self.spending)))
+                words = "\n".join(filter(None, self._describe(event, self)))
         except (msgspec.DecodeError, RecursionError, OverflowError):  # nested too deep, or a number too large
             pass
         self._remember(words)
@@ -118,7 +112,7 @@ class AgentOutput:
         self.last_line = lines[-1] if lines else self.last_line
 
 
-def claude_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
+def claude_words(event: dict[str, Any], output: AgentOutput) -> Iterator[str]:
     """Yield the words of an event of Claude Code's `stream-json`."""
     match event.get("type"):
         case "system" if event.get("subtype") == "init":
@@ -126,16 +120,16 @@ def claude_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[st
         case "assistant" | "user":
             blocks = at(event, "message", "content")
             message = text(at(event, "message", "id"))[:LONGEST_ID]
-            if message and message not in spending.messages:
-                spending.messages.append(message)
+            if message and message not in output.messages:
+                output.messages.append(message)
                 usage = claude_usage(at(event, "message", "usage"))
-                spending.usage = combined(spending.usage, usage, operator.add)
+                output.usage = combined(output.usage, usage, operator.add)
             for block in blocks if isinstance(blocks, list) else ():
-                yield from block_words(block, spending.judge_calls)
+                yield from block_words(block, output.judge_calls)
         case "result":
             # The messages state the tokens of their first part; the result states all.
-            spending.usage = combined(spending.usage, claude_usage(event.get("usage")), max)
-            spending.cost_usd = cost(event.get("total_cost_usd"))
+            output.usage = combined(output.usage, claude_usage(event.get("usage")), max)
+            output.cost_usd = cost(event.get("total_cost_usd"))
             if event.get("is_error"):
                 yield text(event.get("result")) or text(event.get("subtype"))
         case _:
@@ -178,7 +172,7 @@ def block_words(block: object, judge_calls: set[str]) -> Iterator[str]:
             pass
 
 
-def codex_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
+def codex_words(event: dict[str, Any], output: AgentOutput) -> Iterator[str]:
     """Yield the words of an event of `codex exec --json`."""
     item = event.get("item")
     match event.get("type"), at(item, "type"):
@@ -202,7 +196,7 @@ def codex_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str
             yield text(at(event, "error", "message")) or text(event.get("message"))
         case "turn.completed", _:
             usage = event.get("usage")
-            spending.usage = read_usage(
+            output.usage = read_usage(
                 input_tokens=at(usage, "input_tokens"),
                 output_tokens=at(usage, "output_tokens"),
                 cached_tokens=at(usage, "cached_input_tokens"),
@@ -212,7 +206,7 @@ def codex_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str
             pass
 
 
-def gemini_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
+def gemini_words(event: dict[str, Any], output: AgentOutput) -> Iterator[str]:
     """Yield the words of an event of Gemini CLI's `stream-json`."""
     match event.get("type"):
         case "init":
@@ -221,14 +215,14 @@ def gemini_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[st
             yield text(event.get("content"))
         case "tool_use":
             name, arguments = event.get("tool_name"), event.get("parameters")
-            yield tool_words(name, arguments, event.get("tool_id"), spending.judge_calls)
-        case "tool_result" if text(event.get("tool_id")) not in spending.judge_calls:
+            yield tool_words(name, arguments, event.get("tool_id"), output.judge_calls)
+        case "tool_result" if text(event.get("tool_id")) not in output.judge_calls:
             yield f"< {short(event.get('output') or event.get('error'))}"
         case "error":
             yield text(event.get("message"))
         case "result":
             stats = event.get("stats")
-            spending.usage = read_usage(
+            output.usage = read_usage(
                 input_tokens=at(stats, "input_tokens"),
                 output_tokens=at(stats, "output_tokens"),
                 cached_tokens=at(stats, "cached"),
@@ -239,7 +233,7 @@ def gemini_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[st
             pass
 
 
-def own_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
+def own_words(event: dict[str, Any], output: AgentOutput) -> Iterator[str]:
     """Yield the words of a JSON object of an agent without a preset.
 
     `{"wavedeck": {"input_tokens": 5000, "output_tokens": 900, "cost_usd": 0.03}}` states its totals since its start. Every
@@ -249,16 +243,16 @@ def own_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
     if not isinstance(stated, dict):
         yield json.dumps(event, ensure_ascii=False)
         return
-    spending.usage = read_usage(
+    output.usage = read_usage(
         input_tokens=stated.get("input_tokens"),
         output_tokens=stated.get("output_tokens"),
         cached_tokens=stated.get("cached_tokens"),
         cache_write_tokens=None,
     )
-    spending.cost_usd = cost(stated.get("cost_usd"))
+    output.cost_usd = cost(stated.get("cost_usd"))
 
 
-FORMATS: dict[str, Callable[[dict[str, Any], StatedSpending], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[dict[str, Any], AgentOutput], Iterator[str]]] = {
     "claude": claude_words,
     "codex": codex_words,
     "gemini": gemini_words,

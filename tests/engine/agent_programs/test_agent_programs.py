@@ -148,7 +148,7 @@ def test_output_of_another_form_is_shown_as_it_is(format_name: str) -> None:
     ]
     text = "".join(output.read(part) for part in odd) + output.read(b"", last=True)
     assert text == "plain words\n[1]\n\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}\n"
-    assert (output.spending.usage, output.spending.cost_usd) == (Usage(), None)
+    assert (output.usage, output.cost_usd) == (Usage(), None)
 
 
 @pytest.mark.parametrize(
@@ -157,14 +157,14 @@ def test_output_of_another_form_is_shown_as_it_is(format_name: str) -> None:
 def test_json_that_python_cannot_hold_is_shown_as_it_is(line: bytes) -> None:
     output = AgentOutput("claude")
     assert output.read(line + b"\n") == line.decode() + "\n"
-    assert output.spending.cost_usd is None
+    assert output.cost_usd is None
 
 
 def test_calls_without_end_take_bounded_memory() -> None:
     output = AgentOutput("gemini")
     for call in range(3000):
         output.read(lines({"type": "tool_use", "tool_name": "mcp_wavedeck_eval", "tool_id": str(call)}))
-    assert len(output.spending.judge_calls) <= 1000
+    assert len(output.judge_calls) <= 1000
 
 
 def test_a_line_without_end_takes_bounded_memory() -> None:
