@@ -34,7 +34,7 @@ from engine.plan.job import Job, open_job, plan_of, read_plan, references_shown,
 from engine.plan.plan import SessionPlan
 from engine.process.control import ENDING, ControlServer
 from engine.process.launch import WRONG_USAGE
-from engine.process.telemetry import DeviceSampler, NodeSource, device_event
+from engine.process.telemetry import DeviceSampler, device_event, state_on_node
 from engine.prompting.prompting import template_hashes
 from engine.run.person import Changes
 from engine.run.scheduler import run_instances
@@ -252,7 +252,9 @@ class Engine:
                         on_warning=partial(note_once, recorder, "warning"),
                     )
                 )
-                sources = {device.name: NodeSource(cluster, device.name) for device in cluster.devices}
+                sources = {
+                    device.name: partial(state_on_node, cluster, device.name) for device in cluster.devices
+                }
                 sampling = keep_sampling(DeviceSampler(cluster.devices, self._busy, sources), recorder)
             else:
                 evaluator = LocalEvaluator(
@@ -344,7 +346,7 @@ class Engine:
         devices = choose_devices(started.devices) if started and not started.cluster else ()
         async with AsyncExitStack() as watched:
             telemetry = {
-                device.name: await watched.enter_async_context(Telemetry(device.address, device.kind))
+                device.name: (await watched.enter_async_context(Telemetry(device.address, device.kind))).state
                 for device in devices
                 if device.address
             }

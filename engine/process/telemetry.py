@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Protocol, assert_never
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import assert_never
 
 import psutil
 
@@ -31,23 +31,13 @@ CLOCK_STEP_MHZ = 100.0
 TEMPERATURE_STEP_C = 3.0
 
 
-class StateSource(Protocol):
-    """Reads the state of one device."""
-
-    async def state(self) -> DeviceReading:
-        """Return the state now."""
+ReadState = Callable[[], Awaitable[DeviceReading]]
+"""Reads the state of one device."""
 
 
-class NodeSource:
-    """A device of a cluster: its node reads it once a second."""
-
-    def __init__(self, pool: ClusterPool, name: str) -> None:
-        self._pool = pool
-        self._name = name
-
-    async def state(self) -> DeviceReading:
-        """See `StateSource`."""
-        return self._pool.state(self._name)
+async def state_on_node(pool: ClusterPool, name: str) -> DeviceReading:
+    """Returns the state of a device of a cluster: its node reads it once a second."""
+    return pool.state(name)
 
 
 class DeviceSampler:
@@ -57,9 +47,9 @@ class DeviceSampler:
         self,
         devices: Sequence[Device],
         busy: Mapping[str, Sequence[str]],
-        telemetry: Mapping[str, StateSource],
+        telemetry: Mapping[str, ReadState],
     ) -> None:
-        """`telemetry` maps a device to its source, if it has one; the caller closes it. `cpu` needs none."""
+        """`telemetry` reads the state of each device that has a source; the caller closes it. `cpu` needs none."""
         self._devices = devices
         self._busy = busy
         self._telemetry = telemetry
@@ -82,7 +72,7 @@ class DeviceSampler:
         busy = tuple(self._busy.get(device.name, ()))
         telemetry = self._telemetry.get(device.name)
         if device.kind != "cpu" or telemetry is not None:
-            state = DeviceReading() if telemetry is None else await telemetry.state()
+            state = DeviceReading() if telemetry is None else await telemetry()
             return DeviceSampled(
                 device=device.name,
                 description=device.description,

@@ -18,7 +18,7 @@ async def test_gpu_sample_has_the_reported_figures_and_is_sent_on_change() -> No
         json.dumps([{"clock_mhz": 1980}]),
     )
     async with Telemetry(GPU.address, GPU.kind, command=command) as telemetry:
-        sampler = DeviceSampler([GPU], {}, {"0": telemetry})
+        sampler = DeviceSampler([GPU], {}, {"0": telemetry.state})
         (sample,) = await sampler.changed()
         assert (sample.clock_mhz, sample.utilisation, sample.power_w) == (1980, None, None)
         assert await sampler.changed() == []
