@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 
 from engine.methods.orders import last_command, words_for
-from engine.prompting.agent_prompt import best_of, best_of_agent, judged_of, task_facts
+from engine.prompting.agent_prompt import best_of, best_of_agent, judged_of
 from engine.prompting.comparison import better_elsewhere
 from engine.prompting.facts import ErrorFacts, error_facts, failure_line
 from engine.prompting.figures import Measurements, TimedRow, achieved, measurements, timed_rows
 from engine.prompting.judged import JudgedCandidate
-from engine.prompting.prompting import Setting
 from harness import Evaluation, Verdict
 from harness.assembly.code_texts import code_texts
 from harness.profiling.bottleneck import profile_words
@@ -37,23 +36,6 @@ BRIEF_STANDOUTS = 2
 """Sentences on figures in a brief answer."""
 DIGITS = 4
 """Significant digits of a number in an answer, as in prompts. Values of tensors are texts."""
-
-
-@dataclass(frozen=True)
-class TasksAnswer:
-    """The tasks that an agent may work on."""
-
-    tasks: Mapping[str, str]
-    """Title by name."""
-
-
-@dataclass(frozen=True)
-class TaskAnswer:
-    """The facts about a task."""
-
-    task: str
-    text: str
-    """The task, the judge's rules and facts about the hardware, in Markdown."""
 
 
 @dataclass(frozen=True)
@@ -156,11 +138,6 @@ class Listener:
         """Returns a person's words for the next answer, one line each."""
         after, self.heard = self.heard, last_command(state)
         return words_for(state, self._instance, after=after, until=self.heard)
-
-
-def task_answer(setting: Setting) -> TaskAnswer:
-    """Returns the facts of a first prompt, without its request and without the format of replies."""
-    return TaskAnswer(setting.task.id, task_facts(setting))
 
 
 def verdict_answer(

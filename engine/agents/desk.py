@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,8 +22,6 @@ from engine.agents.answers import (
     Listener,
     MeasureAnswer,
     ProfileAnswer,
-    TaskAnswer,
-    TasksAnswer,
     VerdictAnswer,
     asm_answer,
     best_answer,
@@ -31,7 +29,6 @@ from engine.agents.answers import (
     history_answer,
     measure_answer,
     profile_answer,
-    task_answer,
     verdict_answer,
 )
 from engine.errors import AgentRefused, EngineError
@@ -41,7 +38,7 @@ from engine.judge.profiling import case_to_profile
 from engine.plan.request import RunPlan
 from engine.process import launch
 from engine.process.control import send
-from engine.prompting.agent_prompt import best_of_agent, judged_of
+from engine.prompting.agent_prompt import best_of_agent, judged_of, task_facts
 from engine.prompting.prompting import Setting
 from harness import target
 from harness.assembly.code_texts import NoText
@@ -176,22 +173,14 @@ class AgentSession:
         return "waiting for the judge"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeskRules:
-    """The limits that a person sets for an agent."""
-
-    tasks: tuple[str, ...] = ()
-    """Full names; empty: every task."""
-    plan: RunPlan
-    """Devices, iterations and budgets of each session."""
-
-
 class AgentDesk:
     """The sessions of one agent, and what it may ask of them."""
 
-    def __init__(self, home: Home, rules: DeskRules) -> None:
+    def __init__(self, home: Home, plan: RunPlan, tasks: tuple[str, ...] = ()) -> None:
+        """`plan` has devices, iterations and budgets of each session. `tasks` are full names; empty: every task."""
         self._home = home
-        self._rules = rules
+        self._plan = plan
+        self._tasks = tasks
         self._sessions: dict[str, AgentSession] = {}
         """Sessions by task."""
         self._starts: dict[str, asyncio.Task[AgentSession]] = {}
@@ -218,33 +207,32 @@ class AgentDesk:
         if joined is not None:
             return not all(map(is_cpu, joined.devices))
         try:
-            return any(device.kind != "cpu" for device in select_devices(self._rules.plan.devices))
+            return any(device.kind != "cpu" for device in select_devices(self._plan.devices))
         except NoIdleDevice:
             return True
 
-    def tasks(self) -> TasksAnswer:
-        """Returns the tasks that the agent may work on; of public benchmarks only those that the person named."""
+    def tasks(self) -> dict[str, dict[str, str]]:
+        """Returns the tasks that the agent may work on, with titles; of public benchmarks only those that the person named."""
         registry = self._home.suites
         every = [
             task for name in suite_names(registry=registry) for task in load_suite(name, registry=registry)
         ]
-        named = [load_task(name, registry=registry) for name in self._rules.tasks]
-        return TasksAnswer({task.short_id: task.title for task in named or every})
+        named = [load_task(name, registry=registry) for name in self._tasks]
+        return {"tasks": {task.short_id: task.title for task in named or every}}
 
-    def task(self, name: str) -> TaskAnswer:
-        """Returns the facts of a task."""
+    def task(self, name: str) -> dict[str, str]:
+        """Returns the facts of a task in Markdown: those of a first prompt, with the judge's rules and the hardware."""
         task = self._load(name)
-        devices = select_devices(self._rules.plan.devices)
+        devices = select_devices(self._plan.devices)
         product = own_product(devices)
-        return task_answer(
-            Setting(
-                task,
-                tuple(target(shown.name) for shown in targets_for(devices, self._rules.plan.targets)),
-                devices[0].name if product is None else product.name,
-                product=product,
-                baseline=untimed_baseline(task, timing_baseline(task), show_reference=False),
-            )
+        setting = Setting(
+            task,
+            tuple(target(shown.name) for shown in targets_for(devices, self._plan.targets)),
+            devices[0].name if product is None else product.name,
+            product=product,
+            baseline=untimed_baseline(task, timing_baseline(task), show_reference=False),
         )
+        return {"task": task.id, "text": task_facts(setting)}
 
     async def evaluate(
         self, name: str, code: str, note: str, *, agent: str, on_progress: OnProgress
@@ -379,7 +367,7 @@ class AgentDesk:
         """Returns the agent's attempts on a task."""
         session = self._sessions.get(self._load(name).id)
         if session is None:
-            return HistoryAnswer((), self._rules.plan.iterations or 0, ())
+            return HistoryAnswer((), self._plan.iterations or 0, ())
         session.read()
         return history_answer(session.state, session.key, person=session.listener.news(session.state))
 
@@ -433,7 +421,7 @@ class AgentDesk:
         task.add_done_callback(self._sending.discard)
 
     def _load(self, name: str) -> Task:
-        allowed = self._rules.tasks
+        allowed = self._tasks
         if allowed and full_task(name) not in allowed:
             raise AgentRefused(f"{name} is not among the tasks of this server: {', '.join(allowed)}")
         return load_task(name, registry=self._home.suites)
@@ -449,7 +437,7 @@ class AgentDesk:
         return await asyncio.shield(start)
 
     async def _start(self, task: Task, agent: str) -> AgentSession:
-        plan = msgspec.structs.replace(self._rules.plan, tasks=(task.id,), model=agent)
+        plan = msgspec.structs.replace(self._plan, tasks=(task.id,), model=agent)
         name = await asyncio.to_thread(launch.start, plan, self._home)
         session = self._sessions[task.id] = AgentSession(self._home, name, task)
         session.read()

@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.agents.desk import AgentDesk, DeskRules
+from engine.agents.desk import AgentDesk
 from engine.errors import EngineError
 from engine.plan.request import RunPlan
 from engine.process import launch
@@ -70,7 +70,7 @@ def test_an_agent_that_the_engine_starts(tmp_path: Path) -> None:
 async def test_an_agent_at_the_mcp_desk(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.ensure()
-    desk = AgentDesk(home, DeskRules(plan=RunPlan(method="agent", **COMMON)))
+    desk = AgentDesk(home, RunPlan(method="agent", **COMMON))
     acknowledged = set[str]()
 
     async def ignore(_: str) -> None: ...

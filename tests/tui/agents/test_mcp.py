@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
-from engine.agents.desk import AgentDesk, DeskRules
+from engine.agents.desk import AgentDesk
 from engine.errors import AgentRefused
 from engine.judge.evaluating import cancelled_evaluation
 from engine.plan.job import session_started
@@ -88,9 +88,7 @@ async def ignore(_: str) -> None: ...
 
 def desk_of(home: Home, **plan: Any) -> AgentDesk:
     home.ensure()
-    return AgentDesk(
-        home, DeskRules(plan=RunPlan(**{"method": "agent", "devices": ("cpu",), "iterations": 9, **plan}))
-    )
+    return AgentDesk(home, RunPlan(**{"method": "agent", "devices": ("cpu",), "iterations": 9, **plan}))
 
 
 @asynccontextmanager

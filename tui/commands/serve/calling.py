@@ -13,7 +13,7 @@ import click
 
 from engine.agent_programs.presets import TASK, TOKEN, URL
 from engine.agents.answers import VerdictAnswer, encoded
-from engine.agents.desk import AgentDesk, DeskRules
+from engine.agents.desk import AgentDesk
 from engine.plan.plan import read_kernel
 from engine.plan.request import RunPlan
 from harness import Verdict
@@ -71,7 +71,7 @@ def propose_confined(task: str, source: str, note: str) -> ExitCode:
 
 async def propose(home: Home, session: str, task: str, source: str, note: str) -> VerdictAnswer:
     """Return the answer when the kernel is judged; `AgentRefused` if the session ends before."""
-    desk = AgentDesk(home, DeskRules(plan=RunPlan()))
+    desk = AgentDesk(home, RunPlan())
     desk.join(session, task)
     here = asyncio.current_task()
     assert here is not None

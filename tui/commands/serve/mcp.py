@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from engine.agent_programs.presets import TOKEN
-from engine.agents.desk import AgentDesk, DeskRules
+from engine.agents.desk import AgentDesk
 from engine.plan.request import RunPlan
 from sessions.files import write_whole
 from sessions.home import Home, home_from
@@ -89,7 +89,7 @@ def serve_command(
     if flags["iterations"] is None:
         values["iterations"] = EVALUATIONS
     plan = RunPlan(method=AGENT, **values)
-    desk = AgentDesk(home, DeskRules(tasks=tuple(map(full_task, tasks)), plan=plan))
+    desk = AgentDesk(home, plan, tuple(map(full_task, tasks)))
     # Imported here: only this command needs the SDK.
     from tui.agents.server import serve_http, serve_stdio
 
@@ -112,7 +112,7 @@ async def serve_instance(home: Home, session: str, instance: str, engine: int, p
     from tui.agents.server import serve_http
 
     name = split_instance(instance)
-    desk = AgentDesk(home, DeskRules(tasks=(name.task,), plan=RunPlan()))
+    desk = AgentDesk(home, RunPlan(), (name.task,))
     desk.join(session, name.task, name.number)
     serving = asyncio.create_task(serve_http(desk, port, token, emit))
     # Not for as long as the session runs: after a crash, another engine may resume it at once with a server of its own.
