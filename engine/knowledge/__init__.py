@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 FOLDER = Path(__file__).resolve().parent
 MARK = "+++\n"
 
@@ -52,23 +54,23 @@ class Subject(NamedTuple):
         )
 
 
-class Page(NamedTuple):
+class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of knowledge; the text is a Jinja template."""
 
     name: str
     order: int
-    targets: tuple[str, ...]
-    """The targets that it is about, rendered once for each; empty if it is about none."""
-    categories: tuple[str, ...]
-    """The categories of tasks that it is for."""
-    words: str
-    """Regular expression for the names of further tasks that it is for; empty: none."""
-    products: bool
-    """True if it is for tasks that multiply matrices."""
-    fallback: bool
-    """True if it is only for tasks that no other page is about."""
     sources: tuple[str, ...]
     text: str
+    targets: tuple[str, ...] = ()
+    """The targets that it is about, rendered once for each; empty if it is about none."""
+    categories: tuple[str, ...] = ()
+    """The categories of tasks that it is for."""
+    words: str = ""
+    """Regular expression for the names of further tasks that it is for; empty: none."""
+    products: bool = False
+    """True if it is for tasks that multiply matrices."""
+    fallback: bool = False
+    """True if it is only for tasks that no other page is about."""
 
     @property
     def has_topic(self) -> bool:
@@ -95,24 +97,13 @@ def pages() -> tuple[Page, ...]:
 def read_page(file: Path) -> Page:
     """Returns the page of a file.
 
-    Raises `ValueError` if it has no head, `tomllib.TOMLDecodeError` or `KeyError` if its head is wrong.
+    Raises `ValueError` if it has no head, or if its head is wrong.
     """
     _, mark, rest = file.read_text(encoding="utf-8").partition(MARK)
     head, closing, text = rest.partition(MARK)
     if not mark or not closing:
         raise ValueError(f"{file.name} has no head between lines of +++")
-    fields = tomllib.loads(head)
-    return Page(
-        name=file.name,
-        order=int(fields["order"]),
-        targets=tuple(fields.get("targets", ())),
-        categories=tuple(fields.get("categories", ())),
-        words=str(fields.get("words", "")),
-        products=bool(fields.get("products", False)),
-        fallback=bool(fields.get("fallback", False)),
-        sources=tuple(fields["sources"]),
-        text=text.strip() + "\n",
-    )
+    return msgspec.convert(tomllib.loads(head) | {"name": file.name, "text": text.strip() + "\n"}, Page)
 
 
 def pages_for(subject: Subject) -> tuple[Page, ...]:

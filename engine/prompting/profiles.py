@@ -33,8 +33,6 @@ class PromptProfile:
     """One prompt format."""
 
     name: str
-    about: str
-    """One line for people."""
     methods: frozenset[str] | None
     """The methods that it fits; `None`: all."""
     of_modules: bool = False
@@ -44,16 +42,14 @@ class PromptProfile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        PromptProfile(CHAT, "Markdown with knowledge, for models that follow instructions", None),
+        PromptProfile(CHAT, None),
         PromptProfile(
             "kernelllm",
-            "a PyTorch module in, ModelNew out: facebook/KernelLLM",
             frozenset({"direct", "reflexion"}),
             of_modules=True,
         ),
         PromptProfile(
             "autotriton",
-            "a functional description in, kernels and wrapper out: AI9Stars/AutoTriton",
             frozenset({"direct", "reflexion"}),
         ),
     )
