@@ -8,6 +8,8 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import psutil
+
 from harness import Device, HarnessError, HarnessReport, Layer, discover_devices, product_of
 from harness.hardware.recognition import describe_device
 from harness.node.leases import lease_folder
@@ -26,7 +28,6 @@ from tui.facts.evaluation.times import state_words
 
 GUEST_BYTES = 8 << 30
 """Limit of a guest's address space on `cpu`."""
-MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 AMD_NODE = Path("/dev/kfd")
 VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
@@ -39,14 +40,11 @@ def machine() -> Iterator[DoctorFinding]:
     quota = cpu_quota(CGROUP)
     limit = f", limited to {quota:g} by a control group" if quota is not None and quota < cores else ""
     yield ok("cores", f"{cores}{limit}", f"device cpu judges up to {cores} candidates at a time")
-    yield memory(meminfo(MEMINFO), memory_limit(CGROUP))
+    yield memory(psutil.virtual_memory().total, memory_limit(CGROUP))
 
 
-def memory(facts: Mapping[str, int], limit: int | None) -> DoctorFinding:
-    """Return whether a judge and a guest fit into memory; `facts` and `limit` are in bytes."""
-    total, available = facts.get("MemTotal"), facts.get("MemAvailable")
-    if total is None:
-        return note("memory", "unknown: the kernel does not report it")
+def memory(total: int, limit: int | None) -> DoctorFinding:
+    """Return whether a judge and a guest fit into memory of so many bytes, of which a control group grants `limit`."""
     is_limited = limit is not None and limit < total
     usable = limit if limit is not None and is_limited else total
     limited = " (a control group's limit)" if is_limited else ""
@@ -54,19 +52,9 @@ def memory(facts: Mapping[str, int], limit: int | None) -> DoctorFinding:
     return DoctorFinding(
         "memory",
         State.WARNING if is_small else State.OK,
-        f"{memory_words(usable)}{limited}, {memory_words(available)} available on the machine",
+        f"{memory_words(usable)}{limited}, {memory_words(psutil.virtual_memory().available)} available on the machine",
         "too small for torch and several candidates at a time: run few instances" if is_small else "",
     )
-
-
-def meminfo(file: Path) -> dict[str, int]:
-    """Return the figures of `/proc/meminfo` in bytes; empty if the file is missing. The file has KiB, see proc(5)."""
-    try:
-        lines = file.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return {}
-    parts = (line.split() for line in lines)
-    return {part[0].rstrip(":"): int(part[1]) * 1024 for part in parts if len(part) == 3 and part[2] == "kB"}
 
 
 def cpu_quota(group: Path) -> float | None:

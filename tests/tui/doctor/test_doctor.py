@@ -193,18 +193,13 @@ def test_control_group_limits_are_used(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("150000 100000\n")
     (tmp_path / "memory.max").write_text(f"{4 << 30}\n")
     assert machine.cpu_quota(tmp_path) == 1.5
-    finding = machine.memory({"MemTotal": 64 << 30, "MemAvailable": 60 << 30}, machine.memory_limit(tmp_path))
+    finding = machine.memory(64 << 30, machine.memory_limit(tmp_path))
     assert finding.state is State.WARNING
     assert finding.found.startswith("4 GiB (a control group's limit)")
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "memory.max").write_text("max\n")
     assert machine.cpu_quota(tmp_path) is None
     assert machine.memory_limit(tmp_path) is None
-
-
-def test_meminfo_is_read_in_bytes(tmp_path: Path) -> None:
-    (tmp_path / "meminfo").write_text("MemTotal:       16384 kB\nHugePages_Total:       0\n")
-    assert machine.meminfo(tmp_path / "meminfo") == {"MemTotal": 16 << 20}
 
 
 def test_missing_terminal_names_the_consequence() -> None:
