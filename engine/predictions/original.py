@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from engine.predictions.matching import Sample
 from engine.predictions.original_verdicts import ORIGINAL
-from engine.predictions.results import PredictionResult, ResultLines
+from engine.predictions.results import PredictionResult, ResultLines, judge_each
 from harness import DevicePool, Target, WorkerDied
 from harness.recording.original import OriginalOutcome, OriginalVerdict, judge_original
 
@@ -34,32 +32,19 @@ async def judge_originals(
     for sample in samples:
         groups.setdefault(sample.key(ORIGINAL, seed), []).append(sample)
     missing = [group for key, group in groups.items() if again or results.find(key) is None]
-    waiting = iter(missing)
     lost: list[Sample] = []
-    done = 0
 
-    async def judge_next() -> None:
-        nonlocal done
-        for group in waiting:
-            began = time.monotonic()
-            try:
-                verdict = await judge(group[0])
-            except WorkerDied as reason:
-                lost.extend(group)
-                words = f"lost: {reason}"
-            else:
-                results.add(_result(group[0], verdict, seed=seed, device=device))
-                words = f"{verdict.outcome}{f': {verdict.why}' if verdict.why else ''}"
-            done += 1
-            say(f"{done} of {len(missing)}: {group[0].name}: {words} ({time.monotonic() - began:.0f} s)")
+    async def judge_group(group: list[Sample]) -> str:
+        name = group[0].name
+        try:
+            verdict = await judge(group[0])
+        except WorkerDied as reason:
+            lost.extend(group)
+            return f"{name}: lost: {reason}"
+        results.add(_result(group[0], verdict, seed=seed, device=device))
+        return f"{name}: {verdict.outcome}{f': {verdict.why}' if verdict.why else ''}"
 
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(slots):
-                tasks.create_task(judge_next(), name=f"original/{number}")
-    except BaseException:
-        say("stopped; the results so far are kept, and the same command judges the rest")
-        raise
+    await judge_each(missing, judge_group, slots=slots, say=say)
     return lost
 
 

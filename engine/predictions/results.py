@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -15,6 +17,7 @@ from sessions.state.state import SessionState
 from suites.privacy import make_private_folder
 from suites.public.task import PublicTask
 
+Item = TypeVar("Item")
 Kept = TypeVar("Kept", bound=msgspec.Struct)
 WAVEDECK = "wavedeck"
 """Protocol of results by this judge; the other one is `ORIGINAL`."""
@@ -98,6 +101,37 @@ class ResultLines(Generic[Kept]):
         with self.path.open("ab") as file:
             file.write((b"\n" if self._is_torn else b"") + msgspec.json.encode(result) + b"\n")
         self._is_torn = False
+
+
+async def judge_each(
+    items: Sequence[Item],
+    judge: Callable[[Item], Awaitable[str]],
+    *,
+    slots: int,
+    say: Callable[[str], None],
+    rest: str = "the same command judges the rest",
+) -> None:
+    """Judge items, so many at once. `judge` keeps an item's result and returns its name and result in words.
+
+    A person who stops this learns that the results so far are kept, and about the rest.
+    """
+    waiting, done = iter(items), 0
+
+    async def judge_next() -> None:
+        nonlocal done
+        for item in waiting:
+            began = time.monotonic()
+            words = await judge(item)
+            done += 1
+            say(f"{done} of {len(items)}: {words} ({time.monotonic() - began:.0f} s)")
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(slots):
+                tasks.create_task(judge_next(), name=f"judge/{number}")
+    except asyncio.CancelledError:
+        say(f"stopped; the results so far are kept, and {rest}")
+        raise
 
 
 def original_results(registry: Path, device: Device) -> ResultLines[PredictionResult]:

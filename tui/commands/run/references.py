@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from engine.predictions.results import ResultLines
+from engine.predictions.results import ResultLines, judge_each
 from harness import DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.gpus.capacity import RECORDED_CASE_BYTES
@@ -51,41 +49,25 @@ async def judge_all(
             f"{len(tasks) - len(missing)} of {len(tasks)} have a result already; --again records and judges them again"
         )
     lost: dict[str, ReferenceResult] = {}
-    waiting, done = iter(missing), 0
 
-    async def judge_next() -> None:
-        nonlocal done
-        for task in waiting:
-            result = await judge_reference(task, registry, pool=pool, target=target, again=again)
-            done += 1
-            if result.result is Result.LOST:
-                lost[task.id] = result
-            else:
-                results.add(result)
-            say(f"{done} of {len(missing)}: {task.name}: {_words(result)} ({result.seconds:.0f} s)")
+    async def judge(task: PublicTask) -> str:
+        result = await judge_reference(task, registry, pool=pool, target=target, again=again)
+        if result.result is Result.LOST:
+            lost[task.id] = result
+        else:
+            results.add(result)
+        return f"{task.name}: {_words(result)}"
 
     if missing:
-        pool = DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES, timed=False)
-        async with _stopping(again=again), pool, asyncio.TaskGroup() as group:
-            for number in range(pool.slots):
-                group.create_task(judge_next(), name=f"references/{number}")
+        rest = "the others keep their earlier ones" if again else "the same command judges the rest"
+        async with DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES, timed=False) as pool:
+            await judge_each(missing, judge, slots=pool.slots, say=say, rest=rest)
     judged = (lost.get(task.id) or results.find(keys[task.id]) for task in tasks)
     all_results = [result for result in judged if result is not None]
     if kind == "cpu":
         refused = (result.target for result in all_results if result.result is Result.NOT_COMPILED)
         say_default_target(refused, targets)
     return all_results
-
-
-@asynccontextmanager
-async def _stopping(*, again: bool) -> AsyncIterator[None]:
-    """Say what stays if a person stops the block."""
-    rest = "the others keep their earlier ones" if again else "the same command judges the rest"
-    try:
-        yield
-    except asyncio.CancelledError:
-        say(f"stopped; the results so far are kept, and {rest}")
-        raise
 
 
 def _words(result: ReferenceResult) -> str:
