@@ -126,6 +126,12 @@ class InstanceContext:
         return attempt_name(self.key, self._number)
 
     @property
+    def _attempts(self) -> Sequence[AttemptState]:
+        """All attempts of the instance that the journal has."""
+        instance = self._recorder.state.instances.get(self.key)
+        return instance.attempts if instance is not None else ()
+
+    @property
     def _attempt(self) -> AttemptState:
         return self._recorder.state.attempt(self._name)
 
@@ -157,7 +163,7 @@ class InstanceContext:
 
         Stop rules end with the first extension: a person asked for more attempts.
         """
-        stop = stop_of(self._shared.plan.stop, self._chain_state, lanes=self._step)
+        stop = stop_of(self._shared.plan.stop, self._attempts, lanes=self._step)
         if stop is not None and not self._recorder.state.extensions:
             raise StopRuleMet(stop.reason, stop.why)
 
@@ -180,17 +186,13 @@ class InstanceContext:
 
     def _next_recorded(self) -> AttemptState | None:
         """Returns the next attempt of this context, or of lanes that it will create, if the journal has it."""
-        instance = self._recorder.state.instances.get(self.key)
-        attempts = instance.attempts if instance is not None else []
         if self._step > 1:
             return self._recorded(self._number + self._step)
-        return next((attempt for attempt in attempts if attempt.number > self._last), None)
+        return next((attempt for attempt in self._attempts if attempt.number > self._last), None)
 
     def _recorded(self, number: int) -> AttemptState | None:
         """Returns the attempt of this number; `None` if the journal has none."""
-        instance = self._recorder.state.instances.get(self.key)
-        attempts = instance.attempts if instance is not None else ()
-        return next((attempt for attempt in attempts if attempt.number == number), None)
+        return next((attempt for attempt in self._attempts if attempt.number == number), None)
 
     @property
     def _last(self) -> int:
@@ -237,8 +239,7 @@ class InstanceContext:
 
     async def abandon_all(self, why: str) -> None:
         """End every attempt of the instance that is in progress, also attempts that an earlier engine began."""
-        instance = self._recorder.state.instances.get(self.key)
-        for attempt in instance.attempts if instance is not None else ():
+        for attempt in self._attempts:
             await self._abandon(attempt, why)
 
     async def _abandon(self, attempt: AttemptState, why: str) -> None:
@@ -355,7 +356,7 @@ class InstanceContext:
         return next(
             (
                 attempt
-                for attempt in self._recorder.state.instances[self.key].attempts
+                for attempt in self._attempts
                 if attempt.source_hash == wanted_hash
                 and attempt.verdict is not None
                 and attempt.verdict not in NO_VERDICT
@@ -440,7 +441,7 @@ class InstanceContext:
                 await changes.until(lambda: is_over() or agent.has_output or agent.has_ended)
         if agent.has_output and self.key not in state.left:
             await self._shared.until_released(self.key)
-            judged_seq = max((attempt.judged_seq for attempt in self._chain_state), default=0)
+            judged_seq = max((attempt.judged_seq for attempt in self._attempts), default=0)
             # The last answer had what a person said until then.
             self._heard = max((word.seq for word in state.commands if word.seq <= judged_seq), default=0)
             await self.attempt(Origin.AGENT, None)
@@ -471,11 +472,6 @@ class InstanceContext:
         if self._begun and (self._agent.has_output or self._agent.has_spending):
             self._fresh = True
             await self._agent.report(self._name, lambda: False, limit_s=max(0.0, ends - time.monotonic()))
-
-    @property
-    def _chain_state(self) -> Sequence[AttemptState]:
-        instance = self._recorder.state.instances.get(self.key)
-        return instance.attempts if instance is not None else ()
 
     # The person
 
