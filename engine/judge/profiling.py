@@ -38,60 +38,36 @@ def _share_with_room(latency: Latency) -> float | None:
 
 
 async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked) -> None:
-    """Take and record the profile that a person asked for."""
-    _, instance = find_attempt(bench.recorder.state, request.attempt)
-    task = next(task for task in tasks if task.id == instance.task)
-    await profile_attempt(
-        bench,
-        task,
-        request.attempt,
-        device=request.device,
-        case=request.case,
-        of_baseline=request.of_baseline,
-        asked=request.seq,
-    )
-
-
-async def profile_attempt(
-    bench: Bench,
-    task: Task,
-    attempt: str,
-    *,
-    device: str,
-    case: str = "",
-    of_baseline: bool = False,
-    asked: int = 0,
-) -> None:
     """Profile an attempt, or the timing baseline of its task, and record the profile, or why there is none.
 
-    `asked` is the number of the request that this answers. Raises `NoDeviceLeft` if every GPU failed.
+    Raises `NoDeviceLeft` if every GPU failed.
     """
-    state = bench.recorder.state.attempt(attempt)
-    evaluation = bench.recorder.state.baselines.get(task.id) if of_baseline else state.evaluation
+    attempt, instance = find_attempt(bench.recorder.state, request.attempt)
+    task = next(task for task in tasks if task.id == instance.task)
+    evaluation = bench.recorder.state.baselines.get(task.id) if request.of_baseline else attempt.evaluation
     timed = (
         {latency.case: latency.configs for latency in evaluation.latency} if evaluation is not None else {}
     )
-    case = case or case_to_profile(task, evaluation)
+    case = request.case or case_to_profile(task, evaluation)
     profile, problem, use = None, "", None
     try:
-        source = bench.judge.baseline(task).source if of_baseline else state.source or ""
-        async with bench.turn(attempt) as (use, enter):
+        source = bench.judge.baseline(task).source if request.of_baseline else attempt.source or ""
+        async with bench.turn(request.attempt) as (use, enter):
             profile = await bench.judge.profile(
-                source, task, case=case, device=device, configs=timed.get(case, {}), on_stage=enter
+                source, task, case=case, device=request.device, configs=timed.get(case, {}), on_stage=enter
             )
     except NoDeviceLeft:
         raise
     except (BudgetSpent, HarnessError, SuiteError, OSError) as error:
         problem = " ".join(str(error).split())
-    device_s = use.seconds if use is not None else 0.0
     await bench.recorder.record_durable(
         ProfileTaken(
-            attempt=attempt,
-            of_baseline=of_baseline,
+            attempt=request.attempt,
+            of_baseline=request.of_baseline,
             profile=profile,
             problem=problem,
             case=case,
-            device_s=device_s,
-            asked=asked,
+            device_s=use.seconds if use is not None else 0.0,
+            asked=request.seq,
         )
     )
