@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import socket
 import subprocess
@@ -97,13 +96,6 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
         # The session was not opened: remove the folder, so that it does not look like a session.
         if made and not live.has_journal and not live.running:
             shutil.rmtree(live.folder, ignore_errors=True)
-
-
-async def wait(home: Home, session: str) -> None:
-    """Return when no engine holds the session."""
-    live = home.files(session)
-    while live.running:  # noqa: ASYNC110  # a lock of another process has no event
-        await asyncio.sleep(0.1)
 
 
 def write_plan(live: SessionFiles, plan: SessionPlan) -> None:
