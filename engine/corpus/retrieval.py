@@ -165,7 +165,17 @@ def build_corpus(
     references, and modules of a package. `unrecorded`: further tasks under test. Raises `UsageProblem` if `further` is neither
     a folder nor a JSON array.
     """
-    tested = Tested((*under_test, *unrecorded))
+    names = {task.name for task in (*under_test, *unrecorded)}
+    entry_points = {point.name for task in (*under_test, *unrecorded) for point in task.entry_points}
+
+    def overlap_reason(name: str, functions: frozenset[str]) -> str:
+        """Returns which name a module shares with the tasks under test; empty if it shares none."""
+        if name in names:
+            return f"it has the name of a task under test, {name}"
+        if same := sorted(functions & entry_points):
+            return f"it defines {', '.join(same)}, which a task under test asks for"
+        return ""
+
     documents = []
     for task in loaded:
         if task.package is not None or (task.script is not None and task.script.hides_baseline):
@@ -173,7 +183,7 @@ def build_corpus(
         source = baseline_source(task)
         if not kernel_forms(source):
             continue  # PyTorch code shows no style of kernels
-        if not tested.overlap_reason(task.name, _functions(source)):
+        if not overlap_reason(task.name, _functions(source)):
             module = task_module(task) if len(task.entry_points) == 1 else ""
             bound = bound_module(task.entry_points[0]) if module else ""
             topics = topics_of(named_subject(task))
@@ -184,7 +194,7 @@ def build_corpus(
     for name, kernel in further_kernels(further) if further else ():
         if isinstance(kernel, Unfit):
             skipped.append(f"{name} is not an example: {kernel.why}")
-        elif why := tested.overlap_reason(Path(name).stem, kernel.functions):
+        elif why := overlap_reason(Path(name).stem, kernel.functions):
             skipped.append(f"{name} is left out: {why}")
         else:
             subject = Subject("", spaced(Path(name).stem), "tl.dot" in kernel.source)
@@ -197,22 +207,6 @@ def build_corpus(
     sources += [task.reference.text for task in unrecorded if task.reference is not None]
     references = [form for source in sources for form in kernel_forms(source)]
     return Corpus(documents, skipped, references)
-
-
-class Tested:
-    """The names of the tasks under test; an example must not have one."""
-
-    def __init__(self, tasks: Sequence[Task | PublicTask]) -> None:
-        self._names = {task.name for task in tasks}
-        self._entry_points = {point.name for task in tasks for point in task.entry_points}
-
-    def overlap_reason(self, name: str, functions: frozenset[str]) -> str:
-        """Returns which name a module shares with the tasks; empty if it shares none."""
-        if name in self._names:
-            return f"it has the name of a task under test, {name}"
-        if same := sorted(functions & self._entry_points):
-            return f"it defines {', '.join(same)}, which a task under test asks for"
-        return ""
 
 
 def topics_of(subject: Subject) -> frozenset[str]:
