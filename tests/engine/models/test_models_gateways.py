@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import socket
-import socketserver
 import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,72 +24,31 @@ HEADERS = "X-Team: kernels\nX-Gateway-Token: token-0123456789"
 NOWHERE = Path("none")
 
 
-class Proxy:
-    """Running proxy."""
+@asynccontextmanager
+async def proxy(login: str) -> AsyncIterator[tuple[str, list[str]]]:
+    """Run a proxy that asks for `user:password`; gives its address and the targets of its tunnels."""
+    targets: list[str] = []
+    expected = f"Basic {base64.b64encode(login.encode()).decode()}"
 
-    def __init__(self, login: str) -> None:
-        self.targets: list[str] = []
-        """Targets of the opened tunnels, as `host:port`."""
-        self.login = login
-        """`user:password`; empty: no password is required."""
-        self.tcp = socketserver.ThreadingTCPServer(
-            ("127.0.0.1", 0), type("Bound", (Tunnel,), {"proxy": self})
-        )
-        self.tcp.daemon_threads = True
+    async def pour(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+        sink.close()
 
-    def url(self, login: str = "") -> str:
-        """Return the address for a proxy variable."""
-        return f"http://{login + '@' if login else ''}127.0.0.1:{self.tcp.server_address[1]}"
-
-
-class Tunnel(socketserver.StreamRequestHandler):
-    """One connection."""
-
-    proxy: Proxy
-
-    def handle(self) -> None:
-        line = self.rfile.readline().decode()
-        headers = {}
-        while (header := self.rfile.readline().decode().strip()) != "":
-            name, _, value = header.partition(":")
-            headers[name.lower()] = value.strip()
-        expected_login = f"Basic {base64.b64encode(self.proxy.login.encode()).decode()}"
-        if self.proxy.login and headers.get("proxy-authorization") != expected_login:
-            self.wfile.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        if expected not in head:
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+            writer.close()
             return
-        target = line.split()[1]
-        self.proxy.targets.append(target)
-        host, _, port = target.rpartition(":")
-        with socket.create_connection((host, int(port))) as upstream:
-            self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            back = threading.Thread(target=pour, args=(upstream, self.connection))
-            back.start()
-            pour(self.connection, upstream)
-            back.join()
+        targets.append(head.split()[1])
+        host, _, port = targets[-1].rpartition(":")
+        upstream, sink = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(pour(reader, sink), pour(upstream, writer))
 
-
-def pour(source: socket.socket, sink: socket.socket) -> None:
-    """Copy bytes from `source` to `sink` until one side closes."""
-    try:
-        while data := source.recv(65536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
-    except OSError:
-        return
-
-
-@contextmanager
-def proxy(login: str = "") -> Iterator[Proxy]:
-    """Run a proxy for the block."""
-    running = Proxy(login)
-    thread = threading.Thread(target=running.tcp.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield running
-    finally:
-        running.tcp.shutdown()
-        thread.join()
-        running.tcp.server_close()
+    async with await asyncio.start_server(tunnel, "127.0.0.1", 0) as server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", targets
 
 
 @pytest.fixture(autouse=True)
@@ -265,22 +222,23 @@ def test_unusable_certificate_file_is_named(
 async def test_proxy_is_used_unless_no_proxy_excludes_the_host(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with private(says("tunnelled"), says("direct")) as (server, authority), proxy("me:pass-word-1") as tunnel:
-        authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-        monkeypatch.setenv("HTTPS_PROXY", tunnel.url("me:pass-word-1"))
-        assert (await reply_once(at(wire, server), {})).text == "tunnelled"
-        assert tunnel.targets == [f"127.0.0.1:{server.port}"]
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        assert (await reply_once(at(wire, server), {})).text == "direct"
-        assert len(tunnel.targets) == 1
+    script = says("tunnelled"), says("direct")
+    async with proxy("me:pass-word-1") as (address, targets):
+        with private(*script) as (server, authority):
+            authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+            monkeypatch.setenv("HTTPS_PROXY", f"http://me:pass-word-1@{address}")
+            assert (await reply_once(at(wire, server), {})).text == "tunnelled"
+            assert targets == [f"127.0.0.1:{server.port}"]
+            monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+            assert (await reply_once(at(wire, server), {})).text == "direct"
+            assert len(targets) == 1
 
 
 async def test_proxy_refusal_hides_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    with proxy("me:right") as tunnel:
-        monkeypatch.setenv("HTTPS_PROXY", tunnel.url("me:pass-word-2"))
-        environ = {"HTTPS_PROXY": tunnel.url("me:pass-word-2")}
-        refused = await fails("openai:test@https://127.0.0.1:1/v1", environ)
+    async with proxy("me:right") as (address, _):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:pass-word-2@{address}")
+        refused = await fails("openai:test@https://127.0.0.1:1/v1", {})
     assert (type(refused), refused.reason) == (UselessToRetry, "proxy_refused")
     assert "check HTTPS_PROXY and NO_PROXY" in refused.message
     assert "pass-word-2" not in refused.message

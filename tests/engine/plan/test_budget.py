@@ -69,24 +69,23 @@ def endings(events: list[Event]) -> list[tuple[str, str]]:
 # Cost
 
 
-def test_cached_tokens_cost_their_own_price() -> None:
-    cost = PRICE.cost(Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000))
-    assert cost == pytest.approx(0.6 * 2.0 + 0.4 * 0.5 + 0.1 * 10.0)
-
-
-def test_cached_tokens_without_their_own_price_cost_the_input_price() -> None:
-    assert Price(input=2.0, output=10.0).cost(Usage(1_000_000, 0, 1_000_000)) == pytest.approx(2.0)
-
-
-def test_cache_writes_cost_their_own_price_or_a_quarter_more() -> None:
-    used = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=300_000, cache_write_tokens=200_000)
-    own = Price(input=2.0, cached_input=0.5, cache_write=3.0, output=10.0)
-    assert own.cost(used) == pytest.approx(0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 3.0)
-    assert PRICE.cost(used) == pytest.approx(0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 2.5)
-
-
-def test_unknown_token_count_gives_unknown_cost() -> None:
-    assert PRICE.cost(Usage(None, 1, 0)) is None
+@pytest.mark.parametrize(
+    ("price", "used", "cost"),
+    [
+        (PRICE, Usage(1_000_000, 100_000, 400_000), 0.6 * 2.0 + 0.4 * 0.5 + 0.1 * 10.0),
+        (Price(input=2.0, output=10.0), Usage(1_000_000, 0, 1_000_000), 2.0),
+        (PRICE, Usage(1_000_000, 0, 300_000, 200_000), 0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 2.5),
+        (
+            Price(input=2.0, cached_input=0.5, cache_write=3.0, output=10.0),
+            Usage(1_000_000, 0, 300_000, 200_000),
+            0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 3.0,
+        ),
+        (PRICE, Usage(None, 1, 0), None),
+    ],
+    ids=["cached", "no price for cached", "cache writes cost a quarter more", "own price", "unknown count"],
+)
+def test_tokens_cost_their_price(price: Price, used: Usage, cost: float | None) -> None:
+    assert price.cost(used) == pytest.approx(cost)
 
 
 # Reservations

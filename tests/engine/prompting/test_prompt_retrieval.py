@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -15,7 +14,6 @@ from typing import cast
 
 import msgspec
 import pytest
-from hypothesis import strategies as st
 
 from engine.corpus.further_kernels import MOST_BYTES
 from engine.corpus.overlap import kernel_forms, overlaps
@@ -23,7 +21,6 @@ from engine.corpus.retrieval import MOST_COMPARED, Corpus, build_corpus
 from engine.errors import UsageProblem
 from engine.methods import Context
 from engine.methods.proposing import examples_of
-from engine.reply.module_text import parse_module
 from sessions.settings import MethodOptions
 from suites import EntryPoint, Task, baseline_source, load_suite, load_task
 from suites.task import RecordedScript
@@ -118,24 +115,14 @@ def test_search_passes_over_planted_copies(name: str, tmp_path: Path) -> None:
         )
 
 
-def test_start_and_search_compare_few_kernels_of_a_large_corpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_ends_after_a_bounded_number_of_comparisons(tmp_path: Path) -> None:
     task = load_task("vector_add")
-    copies = [{"code": solution(task) + f"# {number}\n"} for number in range(MOST_COMPARED + 10)]
     file = tmp_path / "train.json"
-    file.write_text(json.dumps([*copies, {"code": KERNEL, "description_1": "Double the values of a vector"}]))
-    parsed: list[str] = []
-    parse = ast.parse
-    monkeypatch.setattr(ast, "parse", lambda source, *rest: parsed.append(source) or parse(source, *rest))
-    corpus = build_corpus([], [task], file)
-    assert len(parsed) == len(copies) + 2, "every kernel is parsed once, and the baseline"
-    parsed.clear()
-    parse_module.cache_clear()
-    assert corpus.by_code(solution(task)) is None
-    assert len(parsed) == MOST_COMPARED
-    corpus.by_code(solution(task))
-    assert len(parsed) == MOST_COMPARED, "a kernel is compared once"
+    for copies, found in ((MOST_COMPARED - 1, KERNEL), (MOST_COMPARED, None)):
+        rows = [*({"code": solution(task) + f"# {number}\n"} for number in range(copies)), {"code": KERNEL}]
+        file.write_text(json.dumps(rows))
+        example = build_corpus([], [task], file).by_code(solution(task))
+        assert (example and example.source) == found
 
 
 def test_json_corpus_in_each_format_of_tritonbench(tmp_path: Path) -> None:
@@ -158,42 +145,30 @@ def test_json_corpus_in_each_format_of_tritonbench(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"code": 1}]', "\xff"])
-def test_file_that_is_no_json_array_is_a_usage_error(text: str, tmp_path: Path) -> None:
+def test_missing_folder_or_file_that_is_no_json_array_is_a_usage_error(text: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match=r"--corpus .*missing cannot be read \(No such file"):
+        build_corpus([], [load_task("softmax")], tmp_path / "missing")
     file = tmp_path / "corpus.json"
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(UsageProblem, match=r"--corpus .*corpus.json cannot be read .*; name a folder"):
         build_corpus([], [load_task("softmax")], file)
 
 
-def test_task_with_the_same_name_in_another_suite_is_skipped() -> None:
+def test_copy_and_task_of_the_same_name_in_another_suite_are_skipped() -> None:
     softmax = load_task("softmax")
     elsewhere = msgspec.structs.replace(load_task("flip"), suite="mine", name="softmax")
-    assert build_corpus([elsewhere], [softmax]).documents == ()
-
-
-def test_copy_under_another_name_is_skipped() -> None:
-    softmax = load_task("softmax")
     copy = msgspec.structs.replace(softmax, suite="mine", name="normalise_rows", entry_points=())
-    assert build_corpus([copy], [softmax]).by_instruction(softmax) is None
-    assert build_corpus([copy], [load_task("matmul")]).by_instruction(softmax) is not None
+    assert build_corpus([elsewhere, copy], [softmax]).documents == ()
+    assert len(build_corpus([elsewhere, copy], [load_task("matmul")]).documents) == 2
 
 
-def test_file_with_the_name_or_entry_point_of_a_task_under_test_is_skipped(tmp_path: Path) -> None:
-    (tmp_path / "softmax.py").write_text(KERNEL)
-    (tmp_path / "rows.py").write_text(KERNEL.replace("def double(", "def softmax("))
-    corpus = build_corpus([], [load_task("softmax")], tmp_path)
-    assert corpus.documents == ()
-    assert corpus.skipped == (
-        "rows.py is left out: it defines softmax, which a task under test asks for",
-        "softmax.py is left out: it has the name of a task under test, softmax",
-    )
-
-
-def test_files_without_a_kernel_are_skipped_with_a_remark(tmp_path: Path) -> None:
+def test_files_that_fit_no_prompt_are_skipped_with_a_remark(tmp_path: Path) -> None:
     (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
     (tmp_path / "long.py").write_text(KERNEL + "#" * MOST_BYTES)
     (tmp_path / "plain.py").write_text("def f(x):\n    return x\n")
+    (tmp_path / "rows.py").write_text(KERNEL.replace("def double(", "def softmax("))
+    (tmp_path / "softmax.py").write_text(KERNEL)
     (tmp_path / "torn.py").write_text("def f(:\n")
     (tmp_path / "notes.txt").write_text("no Python")
     (tmp_path / "twice.py").write_text(KERNEL)
@@ -201,25 +176,19 @@ def test_files_without_a_kernel_are_skipped_with_a_remark(tmp_path: Path) -> Non
     assert [(document.task, document.title) for document in corpus.documents] == [
         ("twice.py", "Doubles every element")
     ]
-    assert [words.partition(" is not an example: ")[::2] for words in corpus.skipped] == [
-        ("bytes.py", "it is not UTF-8 text"),
-        ("long.py", f"it has {len(KERNEL) + MOST_BYTES} bytes, more than the {MOST_BYTES} that fit a prompt"),
-        ("plain.py", "it has no function with @triton.jit"),
-        ("torn.py", "Python cannot parse it"),
+    assert [re.split(" is not an example: | is left out: ", words) for words in corpus.skipped] == [
+        ["bytes.py", "it is not UTF-8 text"],
+        ["long.py", f"it has {len(KERNEL) + MOST_BYTES} bytes, more than the {MOST_BYTES} that fit a prompt"],
+        ["plain.py", "it has no function with @triton.jit"],
+        ["rows.py", "it defines softmax, which a task under test asks for"],
+        ["softmax.py", "it has the name of a task under test, softmax"],
+        ["torn.py", "Python cannot parse it"],
     ]
-
-
-def test_many_skipped_files_are_counted_in_one_remark(tmp_path: Path) -> None:
-    for number in range(11):
-        (tmp_path / f"plain{number:02}.py").write_text("x = 1\n")
+    assert corpus.remarks() == corpus.skipped
+    for number in range(5):
+        (tmp_path / f"plain{number}.py").write_text("x = 1\n")
     remarks = build_corpus([], [load_task("softmax")], tmp_path).remarks()
-    assert len(remarks) == 9
-    assert remarks[-1] == "3 more kernels of the corpus were skipped"
-
-
-def test_missing_corpus_folder_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match=r"--corpus .*missing cannot be read \(No such file"):
-        build_corpus([], [load_task("softmax")], tmp_path / "missing")
+    assert (len(remarks), remarks[-1]) == (9, "3 more kernels of the corpus were skipped")
 
 
 def test_corpus_has_no_example_if_every_task_is_under_test(starter: tuple[Task, ...]) -> None:
@@ -271,9 +240,6 @@ def test_starter_kernels_are_not_copies_of_each_other(starter: tuple[Task, ...])
     for index, form in enumerate(forms):
         for later_form in forms[index + 1 :]:
             assert not overlaps(form, later_form)
-
-
-WORDS = st.lists(st.sampled_from(["load", "store", "dot", "exp", "sum"]), max_size=8)
 
 
 def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: Path) -> None:

@@ -202,43 +202,40 @@ async def test_attempt_that_is_decided_during_its_commit_does_not_wait(
     assert waiting == []
 
 
-async def test_gpu_is_lent_and_taken_back_but_never_the_last_one(tmp_path: Path) -> None:
-    events = await Table(tmp_path, plan(devices=("0", "1"))).play(kill_at="1/1/generator")
-    state = fold(events)
-
-    def give(text: str, gpu: str) -> None:
-        apply(state, checked((DeviceLent if text == "lend" else DeviceReturned)(device=gpu), state))
-
-    give("lend", "1")
-    assert state.lent == {"1"}
-    for text, gpu, words in [
-        ("lend", "1", "already lent"),
-        ("lend", "0", "the last one in service"),
-        ("lend", "7", "has no GPU 7; it has 0, 1"),
-        ("return", "0", "is not lent"),
-    ]:
-        with pytest.raises(CommandRefused, match=words):
-            give(text, gpu)
-    give("return", "1")
-    assert not state.lent
-
-
-async def test_node_of_a_cluster_is_lent_with_all_its_gpus(tmp_path: Path) -> None:
-    gpus = ("node1/0", "node1/1", "node2/0")
+@pytest.mark.parametrize(
+    ("gpus", "lent", "refusals"),
+    [
+        (
+            ("0", "1"),
+            ("1",),
+            [
+                ("1", "already lent"),
+                ("0", "the last one in service"),
+                ("7", "has no GPU 7; it has 0, 1"),
+            ],
+        ),
+        (
+            ("node1/0", "node1/1", "node2/0"),
+            ("node1/1", "node1"),
+            [
+                ("node1", "already lent"),
+                ("node2", "the last one in service"),
+                ("node3", "has no GPU"),
+            ],
+        ),
+    ],
+)
+async def test_gpu_or_node_is_lent_and_taken_back_but_never_the_last_one(
+    tmp_path: Path, gpus: tuple[str, ...], lent: tuple[str, ...], refusals: list[tuple[str, str]]
+) -> None:
     state = fold(await Table(tmp_path, plan(devices=gpus)).play(kill_at="1/1/generator"))
-
-    def give(text: str, name: str) -> None:
-        apply(state, checked((DeviceLent if text == "lend" else DeviceReturned)(device=name), state))
-
-    give("lend", "node1/1")
-    give("lend", "node1")
-    assert state.lent == {"node1/0", "node1/1"}
-    for name, words in [
-        ("node1", "already lent"),
-        ("node2", "the last one in service"),
-        ("node3", "has no GPU"),
-    ]:
+    for name in lent:
+        apply(state, checked(DeviceLent(device=name), state))
+    assert state.lent == {gpu for gpu in gpus if gpu.startswith(lent[-1])}
+    for name, words in refusals:
         with pytest.raises(CommandRefused, match=words):
-            give("lend", name)
-    give("return", "node1")
+            apply(state, checked(DeviceLent(device=name), state))
+    with pytest.raises(CommandRefused, match="is not lent"):
+        apply(state, checked(DeviceReturned(device=refusals[1][0]), state))
+    apply(state, checked(DeviceReturned(device=lent[-1]), state))
     assert not state.lent
