@@ -21,6 +21,7 @@ from harness.wire.results.provenance import Provenance
 from sessions import Home, Recorder, fold
 from sessions.events import (
     CallStarted,
+    Command,
     DecisionMade,
     DecisionUndone,
     EngineStarted,
@@ -30,7 +31,7 @@ from sessions.events import (
     Usage,
     WinnerExamined,
 )
-from sessions.state.state import Confirmation
+from sessions.state.state import Confirmation, SessionState
 from tests.conftest import SOAK
 from tests.support.engine.engines import (
     ScriptedJudge,
@@ -74,36 +75,24 @@ def failing_at(*speedups: str) -> Exam:
     return exam
 
 
-async def test_winner_that_passes_its_exam_is_confirmed(home: Home) -> None:
-    judge = ScriptedJudge()
-    events = await play(home, scripted_model("correct 1.0", "correct 3.0", "correct 2.0"), judge=judge)
-    assert exams(events) == {"vector_add#1/2": Verdict.CORRECT}
-    assert [source.splitlines()[0] for source in judge.examined] == ["# judge: correct 3.0"]
-    state = fold(events)  # type: ignore[arg-type]
-    assert state.attempt("vector_add#1/2").confirmation is Confirmation.CONFIRMED
-    assert state.attempt("vector_add#1/1").confirmation is Confirmation.NOT_EXAMINED
-    assert best(events) == ["vector_add#1/2"]
-
-
-async def test_next_best_attempt_is_examined_if_the_winner_fails(home: Home) -> None:
-    events = await play(
-        home, scripted_model("correct 1.0", "correct 3.0", "correct 2.0"), judge=judge_with(failing_at("3.0"))
-    )
-    assert exams(events) == {"vector_add#1/2": Verdict.WRONG, "vector_add#1/3": Verdict.CORRECT}
-    assert best(events) == ["vector_add#1/3"]
-
-
-async def test_at_most_three_attempts_are_examined(home: Home) -> None:
-    session_plan = plan(iterations=4)
+@pytest.mark.parametrize(
+    ("failing", "examined", "confirmed"),
+    [((), [2], 2), (("4.0",), [2, 3], 3), (("4.0", "3.0", "2.0"), [2, 3, 4], None)],
+    ids=["the winner passes", "the next best passes", "at most three are examined"],
+)
+async def test_best_attempts_are_examined_until_one_passes(
+    home: Home, failing: tuple[str, ...], examined: list[int], confirmed: int | None
+) -> None:
     client = scripted_model("correct 1.0", "correct 4.0", "correct 3.0", "correct 2.0")
-    events = await play(
-        home, client, session_plan=session_plan, judge=judge_with(lambda _: failed(Verdict.WRONG))
-    )
-    assert list(exams(events)) == ["vector_add#1/2", "vector_add#1/3", "vector_add#1/4"]
-    confirmed = [
-        attempt for attempt in fold(events).attempts() if attempt.confirmation is Confirmation.CONFIRMED
-    ]  # type: ignore[arg-type]
-    assert confirmed == []
+    events = await play(home, client, session_plan=plan(iterations=4), judge=judge_with(failing_at(*failing)))
+    assert list(exams(events)) == [f"vector_add#1/{number}" for number in examined]
+    assert [
+        number
+        for number, attempt in enumerate(fold(events).attempts(), start=1)
+        if attempt.confirmation is Confirmation.CONFIRMED
+    ] == ([confirmed] if confirmed else [])
+    assert fold(events).attempt("vector_add#1/1").confirmation is Confirmation.NOT_EXAMINED
+    assert best(events) == [f"vector_add#1/{confirmed or 1}"]
 
 
 async def test_copy_of_a_failed_source_is_not_examined_again(home: Home) -> None:
@@ -157,82 +146,69 @@ async def test_exam_runs_after_the_budget_is_spent(home: Home) -> None:
     assert list(exams(events).values()) == [Verdict.CORRECT]
 
 
-async def test_rejected_attempt_is_not_examined(home: Home) -> None:
+def waits(*names: str) -> Callable[[SessionState], bool]:
+    return lambda state: (
+        all(attempt.waiting for attempt in state.attempts() if attempt.attempt in names)
+        and ({attempt.attempt for attempt in state.attempts()} >= set(names))
+    )
+
+
+async def decided(
+    home: Home, *steps: tuple[Callable[[SessionState], object], Command], **shape: int
+) -> list[Event]:
+    """Play a session in which a person gives each command as soon as its condition holds."""
+
     def person(recorder: Recorder, changes: Changes) -> object:
         async def decide() -> None:
-            for number, accepted in ((1, True), (2, False)):
-                name = f"vector_add#1/{number}"
-                await until(lambda name=name: waits(recorder, name))
-                made = DecisionMade(attempt=name, accepted=accepted)
-                await recorder.follow(made)
+            for condition, command in steps:
+                await until(lambda condition=condition: condition(recorder.state))
+                await recorder.follow(command)
                 changes.announce()
 
         return asyncio.get_running_loop().create_task(decide(), name="person")
 
-    judge = ScriptedJudge()
-    session_plan = plan(review="manual", iterations=2)
-    events = await play(
+    model, session_plan = scripted_model("correct 1.0", "correct 2.0"), plan(review="manual", **shape)
+    return await play(home, model, session_plan=session_plan, before=person)
+
+
+async def test_rejected_attempt_is_not_examined(home: Home) -> None:
+    events = await decided(
         home,
-        scripted_model("correct 1.0", "correct 2.0"),
-        session_plan=session_plan,
-        judge=judge,
-        before=person,
+        (waits("vector_add#1/1"), DecisionMade(attempt="vector_add#1/1", accepted=True)),
+        (waits("vector_add#1/2"), DecisionMade(attempt="vector_add#1/2", accepted=False)),
+        iterations=2,
     )
     assert exams(events) == {"vector_add#1/1": Verdict.CORRECT}
 
 
 async def test_best_that_an_undo_gives_back_during_an_exam_is_examined(home: Home) -> None:
-    def person(recorder: Recorder, changes: Changes) -> object:
-        async def decide() -> None:
-            await until(lambda: waits(recorder, "vector_add#1/1"))
-            await recorder.follow(DecisionMade(attempt="vector_add#1/1", accepted=True))
-            changes.announce()
-            await until(lambda: waits(recorder, "vector_add#1/2"))
-            await recorder.follow(DecisionMade(attempt="vector_add#1/2", accepted=False))
-            changes.announce()
-            await until(lambda: recorder.state.attempt("vector_add#1/1").examining is not None)
-            await recorder.follow(DecisionUndone(attempt="vector_add#1/2"))
-            changes.announce()
-
-        return asyncio.get_running_loop().create_task(decide(), name="person")
-
-    events = await play(
+    events = await decided(
         home,
-        scripted_model("correct 1.0", "correct 2.0"),
-        session_plan=plan(review="manual", iterations=2),
-        before=person,
+        (waits("vector_add#1/1"), DecisionMade(attempt="vector_add#1/1", accepted=True)),
+        (waits("vector_add#1/2"), DecisionMade(attempt="vector_add#1/2", accepted=False)),
+        (lambda state: state.attempt("vector_add#1/1").examining, DecisionUndone(attempt="vector_add#1/2")),
+        iterations=2,
     )
     assert exams(events) == {"vector_add#1/1": Verdict.CORRECT, "vector_add#1/2": Verdict.CORRECT}
     assert best(events) == ["vector_add#1/2"]
 
 
 async def test_best_that_an_undo_gives_back_after_the_end_is_examined(home: Home) -> None:
-    def person(recorder: Recorder, changes: Changes) -> object:
-        async def decide() -> None:
-            await until(lambda: waits(recorder, "vector_add#1/1") and waits(recorder, "vector_add#2/1"))
-            await recorder.follow(DecisionMade(attempt="vector_add#1/1", accepted=False))
-            changes.announce()
-            await until(lambda: recorder.state.instances["vector_add#1"].finished is not None)
-            await recorder.follow(DecisionUndone(attempt="vector_add#1/1"))
-            changes.announce()
-            await until(lambda: recorder.state.attempt("vector_add#1/1").exam is not None)
-            assert recorder.state.instances["vector_add#1"].word == "done"
-            await recorder.follow(DecisionMade(attempt="vector_add#2/1", accepted=True))
-            changes.announce()
+    def examined(state: SessionState) -> bool:
+        return (
+            state.attempt("vector_add#1/1").exam is not None
+            and state.instances["vector_add#1"].word == "done"
+        )
 
-        return asyncio.get_running_loop().create_task(decide(), name="person")
-
-    events = await play(
+    events = await decided(
         home,
-        scripted_model("correct 1.0"),
-        session_plan=plan(review="manual", iterations=1, instances=2),
-        before=person,
+        (waits("vector_add#1/1", "vector_add#2/1"), DecisionMade(attempt="vector_add#1/1", accepted=False)),
+        (lambda state: state.instances["vector_add#1"].finished, DecisionUndone(attempt="vector_add#1/1")),
+        (examined, DecisionMade(attempt="vector_add#2/1", accepted=True)),
+        iterations=1,
+        instances=2,
     )
     assert exams(events) == {"vector_add#1/1": Verdict.CORRECT, "vector_add#2/1": Verdict.CORRECT}
-
-
-def waits(recorder: Recorder, name: str) -> bool:
-    return any(attempt.attempt == name and attempt.waiting for attempt in recorder.state.attempts())
 
 
 async def test_interrupted_exam_runs_after_a_resume(home: Home) -> None:
