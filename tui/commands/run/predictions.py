@@ -192,26 +192,10 @@ def _judge_originals(
     targets: Sequence[str],
     seed: int,
 ) -> JudgedPredictions:
-    results = judge_by_original(home, samples, device, targets=targets, seed=seed, again=request.again)
-    return JudgedPredictions.of(samples, results)
-
-
-def judge_by_original(
-    home: Home,
-    samples: Sequence[Sample],
-    device: Device,
-    *,
-    targets: Sequence[str],
-    seed: int = SEED,
-    again: bool = False,
-) -> list[PredictionResult | None]:
-    """Return the result of each sample by the original protocol; `None` if the judge failed on it.
-
-    A sample with a kept result is not judged, unless `again`.
-    """
+    """Judge the samples by the original protocol; one with a kept result is not judged, unless `again`."""
     results = original_results(home.suites, device)
     keys = [sample.key(ORIGINAL, seed) for sample in samples]
-    kept = 0 if again else sum(results.find(key) is not None for key in keys)
+    kept = 0 if request.again else sum(results.find(key) is not None for key in keys)
     if kept:
         say(f"{kept} of {len(samples)} have a result already")
 
@@ -225,7 +209,7 @@ def judge_by_original(
                 device=device.name,
                 slots=pool.slots,
                 seed=seed,
-                again=again,
+                again=request.again,
                 say=say,
             )
 
@@ -233,10 +217,11 @@ def judge_by_original(
     kept_results = (
         None if sample in lost else results.find(key) for sample, key in zip(samples, keys, strict=True)
     )
-    return [
+    numbered = [
         None if result is None else msgspec.structs.replace(result, sample=sample.number)
         for sample, result in zip(samples, kept_results, strict=True)
     ]
+    return JudgedPredictions.of(samples, numbered)
 
 
 def _entry(result: PredictionResult) -> dict[str, object]:

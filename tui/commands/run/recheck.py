@@ -14,8 +14,6 @@ import click
 
 from engine.judge.rechecking import SLOWER, Rechecked, RecheckResult, recheck
 from engine.plan.request import RunPlan
-from engine.predictions.original_verdicts import ORIGINAL
-from engine.predictions.results import WAVEDECK
 from harness import DevicePool
 from harness.node.selection import wait_for_devices
 from harness.processes.starting.judge_python import JudgePython
@@ -60,12 +58,6 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
     help="Judge all attempts with a verdict and a reply, as a new session.",
 )
 @click.option(
-    "--protocol",
-    type=click.Choice((WAVEDECK, ORIGINAL)),
-    default=WAVEDECK,
-    help="With --attempts: this judge, or the benchmark's own definition of correct, which is not a session. [wavedeck]",
-)
-@click.option(
     "--fail-on",
     metavar="slower=N%",
     help="Also exit with 1 if a kernel, or one of its cases, is slower by more than N %, with the whole interval.",
@@ -80,7 +72,6 @@ def recheck_command(
     scope: str,
     *,
     which: str | None,
-    protocol: str,
     fail_on: str | None,
     junit_file: Path | None,
     python: str,
@@ -104,9 +95,7 @@ def recheck_command(
         if fail_on or junit_file or python:
             raise Complaint("--fail-on, --junit and --python are for kernels; leave them or --attempts out")
         session = None if scope == ACCEPTED else scope
-        return rejudge(session, protocol=protocol, settings=settings, as_json=as_json)
-    if protocol != WAVEDECK:
-        raise Complaint("--protocol needs --attempts all")
+        return rejudge(session, settings=settings, as_json=as_json)
     interpreter = judge_python(python)
     kernels = _kernels(scope)
     names = dict.fromkeys(kernel.task for kernel in kernels)

@@ -6,37 +6,29 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from engine.judge.rechecking import Rechecked, compare_sessions
 from engine.plan.request import RunPlan
-from engine.predictions.matching import Sample
-from engine.predictions.original_verdicts import ORIGINAL
 from engine.predictions.plans import plan_rejudge
-from engine.predictions.results import PredictionResult
 from harness.node.selection import wait_for_devices
-from harness.recording.original import DEFINITIONS
 from harness.wire.results.evaluation import Verdict
 from sessions import SessionState
 from sessions.catalog import find_sessions, session_state
 from sessions.home import Home, home_from
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState
-from suites import load_public_suite, public_suite_names
-from suites.public.task import PublicTask
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.opening import open_session
 from tui.commands.ready import begin, go_on
 from tui.commands.run.eval import say_busy
-from tui.commands.run.predictions import judge_by_original
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.facts.tables import Column, Field, Number
+from tui.facts.tables import Column, Number
 from tui.facts.vocabulary import counted, words
 from tui.print.plain import emit, emit_json, listing, table
 from tui.print.recheck_pages import KERNELS, VERSIONS, in_order, recheck_rows, verdict_words, versions
 
 
-def rejudge(session: str | None, *, protocol: str, settings: RunPlan, as_json: bool) -> ExitCode:
+def rejudge(session: str | None, *, settings: RunPlan, as_json: bool) -> ExitCode:
     """Judge the attempts of a session or of each session of a study again, print comparisons; return the exit code.
 
     Attempts without a verdict or a reply are left out. Returns `NO` if an attempt was correct and has another verdict now.
@@ -48,7 +40,7 @@ def rejudge(session: str | None, *, protocol: str, settings: RunPlan, as_json: b
         if len(sessions) > 1:
             say(f"session {number} of {len(sessions)}: {name}")
         try:
-            codes.append(_rejudge(home, name, protocol, settings, as_json=as_json))
+            codes.append(_rejudge(home, name, settings, as_json=as_json))
         except Complaint as complaint:
             if len(sessions) == 1:
                 raise
@@ -59,7 +51,7 @@ def rejudge(session: str | None, *, protocol: str, settings: RunPlan, as_json: b
     return max(codes)
 
 
-def _rejudge(home: Home, name: str, protocol: str, settings: RunPlan, *, as_json: bool) -> ExitCode:
+def _rejudge(home: Home, name: str, settings: RunPlan, *, as_json: bool) -> ExitCode:
     """Judge the attempts of a session again, print the comparison, and return the exit code."""
     state = session_state(home, name)
     if state.started is None:
@@ -75,8 +67,6 @@ def _rejudge(home: Home, name: str, protocol: str, settings: RunPlan, *, as_json
             say(
                 f"{name} is still running; only its {counted(len(attempts), 'attempt')} so far are judged again"
             )
-        if protocol == ORIGINAL:
-            return _by_original(home, state, attempts, settings, as_json=as_json)
         source = name
         code, again = _judge_again(home, state, attempts, settings)
     if code is not ExitCode.DONE:
@@ -127,99 +117,6 @@ def _judge_again(
 
 def _task(state: SessionState, attempt: AttemptState) -> str:
     return state.instances[split_attempt(attempt.attempt).instance].task
-
-
-def _by_original(
-    home: Home, state: SessionState, attempts: Sequence[AttemptState], settings: RunPlan, *, as_json: bool
-) -> ExitCode:
-    """Judge by the benchmarks' own definitions, print, and return the exit code. Attempts of other tasks are left out."""
-    tasks = _defined_tasks(home, {_task(state, attempt) for attempt in attempts})
-    samples = {
-        attempt.attempt: _sample(tasks[name], attempt)
-        for attempt in attempts
-        if (name := _task(state, attempt)) in tasks
-    }
-    if not samples:
-        raise Complaint(
-            f"the original protocol is known for {', '.join(DEFINITIONS)}; the session has no task of them"
-        )
-    if len(samples) < len(attempts):
-        say(f"not judged: {len(attempts) - len(samples)} attempts of tasks without an original protocol")
-    device = asyncio.run(wait_for_devices(settings.devices, on_wait=say_busy))[0]
-    results = judge_by_original(home, list(samples.values()), device, targets=settings.targets)
-    rows = [
-        OriginalRow(state.attempt(name), result)
-        for name, result in zip(samples, results, strict=True)
-        if result is not None
-    ]
-    counts = Counter((row.then, row.result.verdict) for row in rows)
-    if as_json:
-        emit_json(
-            {
-                "protocol": ORIGINAL,
-                "matrix": matrix_rows(counts),
-                "attempts": [row.document() for row in rows],
-            }
-        )
-    else:
-        emit(matrix_text(counts))
-        if different := [row for row in rows if row.differs]:
-            emit("\n" + listing(ORIGINAL_ROWS, different))
-    if len(rows) < len(samples):
-        return ExitCode.FAILED
-    return ExitCode.NO if any(row.differs and row.was_correct for row in rows) else ExitCode.DONE
-
-
-class OriginalRow(NamedTuple):
-    """An attempt with its verdict and its result by the original protocol."""
-
-    attempt: AttemptState
-    result: PredictionResult
-
-    @property
-    def then(self) -> str:
-        """The session's verdict in words."""
-        return verdict_words(self.attempt.evaluation)
-
-    @property
-    def was_correct(self) -> bool:
-        """True if the session's verdict is correct."""
-        return self.attempt.verdict is Verdict.CORRECT
-
-    @property
-    def differs(self) -> bool:
-        """True if one protocol accepts the attempt and the other does not."""
-        return self.result.counted and self.was_correct != self.result.execution
-
-    def document(self) -> dict[str, object]:
-        """Return the row for programs."""
-        result = self.result
-        return {
-            "attempt": self.attempt.attempt,
-            "then": self.then,
-            "now": result.verdict,
-            "why": result.why or None,
-        }
-
-
-ORIGINAL_ROWS: tuple[Field[OriginalRow], ...] = (
-    Field(Column("attempt", keep=True), lambda row: row.attempt.attempt),
-    Field(Column("then", keep=True), lambda row: row.then),
-    Field(Column("original protocol", keep=True), lambda row: row.result.verdict),
-    Field(Column("why", least=30, if_known=True), lambda row: row.result.why),
-)
-
-
-def _defined_tasks(home: Home, names: Iterable[str]) -> dict[str, PublicTask]:
-    """Return the named tasks of benchmarks with an original protocol."""
-    suites = {name.partition("/")[0] for name in names} & set(public_suite_names(registry=home.suites))
-    tasks = (task for suite in suites for task in load_public_suite(suite, registry=home.suites).tasks)
-    return {task.id: task for task in tasks if task.kind in DEFINITIONS}
-
-
-def _sample(task: PublicTask, attempt: AttemptState) -> Sample:
-    missing = "" if attempt.source else "the reply has no code"
-    return Sample(task, attempt.number, attempt.attempt, attempt.source or "", missing, missing)
 
 
 VERDICTS = [words(verdict) for verdict in Verdict]

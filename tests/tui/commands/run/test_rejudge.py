@@ -89,7 +89,5 @@ def test_every_session_of_a_study_is_tried(home: Home, shell: Shell) -> None:
 
 
 def test_what_cannot_be_judged_again_is_one_line(home: Home, shell: Shell, source: str) -> None:
-    done = shell("recheck", source, "--attempts", "all", "--protocol", "original")
-    assert "the original protocol is known for tritonbench-g" in one_line(done)
     assert "no verdict on a task of a benchmark" in one_line(shell("export", source, "out", "--results"))
     assert "rejudge needs candidates" in one_line(shell("run", "softmax", "--method", "rejudge"))
