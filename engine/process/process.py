@@ -34,7 +34,7 @@ from engine.plan.job import Job, open_job, plan_of, read_plan, references_shown,
 from engine.plan.plan import SessionPlan
 from engine.process.control import ENDING, ControlServer
 from engine.process.launch import WRONG_USAGE
-from engine.process.telemetry import DeviceSampler, device_event, state_on_node
+from engine.process.telemetry import DeviceSampler, ReadState, device_event, state_on_node
 from engine.prompting.prompting import template_hashes
 from engine.run.person import Changes
 from engine.run.scheduler import run_instances
@@ -42,7 +42,6 @@ from engine.run.shared import Shared, note_once
 from harness import DevicePool, HarnessError, Verdict
 from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.ray_cluster import reconnect
-from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.gpus.capacity import RECORDED_CASE_BYTES, largest_case_bytes
 from harness.processes.gpus.quarantine import DeviceEvent
@@ -239,9 +238,8 @@ class Engine:
 
         async with AsyncExitStack() as stack:
             evaluator: Evaluator
-            sampling = None
             if plan.cluster:
-                evaluator = cluster = await stack.enter_async_context(
+                evaluator = await stack.enter_async_context(
                     ClusterPool(
                         await reconnect(plan.cluster, self._live.session),
                         plan.devices,
@@ -252,10 +250,6 @@ class Engine:
                         on_warning=partial(note_once, recorder, "warning"),
                     )
                 )
-                sources = {
-                    device.name: partial(state_on_node, cluster, device.name) for device in cluster.devices
-                }
-                sampling = keep_sampling(DeviceSampler(cluster.devices, self._busy, sources), recorder)
             else:
                 evaluator = LocalEvaluator(
                     await stack.enter_async_context(
@@ -291,10 +285,11 @@ class Engine:
                 environ=self._environ,
             )
             async with asyncio.TaskGroup() as group:
-                helpers = [group.create_task(follow_person(evaluator, shared), name="person")]
-                if sampling is not None:
-                    helpers.append(group.create_task(sampling, name="samples"))
-                else:
+                helpers = [
+                    group.create_task(follow_person(evaluator, shared), name="person"),
+                    group.create_task(keep_sampling(evaluator, shared), name="samples"),
+                ]
+                if isinstance(evaluator, LocalEvaluator):
                     verification = note_verification(evaluator, recorder, self._home)
                     helpers.append(group.create_task(verification, name="verification"))
                 later = (
@@ -341,22 +336,10 @@ class Engine:
     # Watching and being reached
 
     async def _tick(self, recorder: Recorder, control: ControlServer) -> None:
-        started = recorder.state.started
-        # The devices of a cluster are sampled by their nodes.
-        devices = choose_devices(started.devices) if started and not started.cluster else ()
-        async with AsyncExitStack() as watched:
-            telemetry = {
-                device.name: (await watched.enter_async_context(Telemetry(device.address, device.kind))).state
-                for device in devices
-                if device.address
-            }
-            sampler = DeviceSampler(devices, self._busy, telemetry)
-            while True:
-                await asyncio.sleep(TICK_S)
-                for sample in await sampler.changed():
-                    recorder.record(sample)
-                await recorder.keep_summary()
-                await self._keep_reachable(recorder, control)
+        while True:
+            await asyncio.sleep(TICK_S)
+            await recorder.keep_summary()
+            await self._keep_reachable(recorder, control)
 
     async def _keep_reachable(self, recorder: Recorder, control: ControlServer) -> None:
         """Create the socket and `engine.json` again if they were removed.
@@ -432,12 +415,21 @@ def putting_away(session: str) -> Callable[[], str]:
     )
 
 
-async def keep_sampling(sampler: DeviceSampler, recorder: Recorder) -> None:
-    """Record the samples of a sampler every second, until cancelled."""
-    while True:
-        await asyncio.sleep(TICK_S)
-        for sample in await sampler.changed():
-            recorder.record(sample)
+async def keep_sampling(evaluator: Evaluator, shared: Shared) -> None:
+    """Record samples of the devices every second, until cancelled. The nodes of a cluster sample theirs."""
+    telemetry: dict[str, ReadState] = {}
+    async with AsyncExitStack() as watched:
+        for device in evaluator.devices:
+            if isinstance(evaluator, ClusterPool):
+                telemetry[device.name] = partial(state_on_node, evaluator, device.name)
+            elif device.address:
+                watch = await watched.enter_async_context(Telemetry(device.address, device.kind))
+                telemetry[device.name] = watch.state
+        sampler = DeviceSampler(evaluator.devices, shared.busy, telemetry)
+        while True:
+            await asyncio.sleep(TICK_S)
+            for sample in await sampler.changed():
+                shared.recorder.record(sample)
 
 
 async def follow_person(evaluator: Evaluator, shared: Shared) -> None:
