@@ -14,7 +14,7 @@ from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.plan import SessionPlan
 from harness import Verdict
 from sessions import Home, fold
-from sessions.events import CallFailed, CallFinished, CallStarted, InstanceFinished, StageStarted
+from sessions.events import CallFailed, CallFinished, CallStarted, Event, InstanceFinished, StageStarted
 from sessions.names import instance_key
 from sessions.settings import MethodOptions
 from sessions.store.store import Store
@@ -132,55 +132,46 @@ async def test_instance_ends_with_the_reason_of_the_first_lane_if_all_fail(
     assert "vector_add#1/2" in judged, "the attempt of the other lane is judged"
 
 
+def one_silent_worker(*verdicts: str) -> ScriptedClient:
+    return SlowClient(answer=scripted_answer(*verdicts))
+
+
 @pytest.mark.parametrize(
-    ("session_plan", "script"),
-    [(ROUNDS, VERDICTS), (WORKERS, ("wrong", "prose", "wrong", "call_error", "wrong", "timeout"))],
-    ids=["rounds", "workers"],
+    ("session_plan", "model", "script"),
+    [
+        (ROUNDS, scripted_model, VERDICTS),
+        (WORKERS, scripted_model, ("wrong", "prose", "wrong", "call_error", "wrong", "timeout")),
+        (WORKERS, one_silent_worker, ("wrong", "-", "correct 2.0")),
+    ],
+    ids=["rounds", "workers", "a success"],
 )
-async def test_resume_after_any_event_gives_the_same_verdicts(
-    tmp_path: Path, session_plan: SessionPlan, script: tuple[str, ...]
+async def test_resume_after_any_event_gives_the_same_verdicts_and_leaves_no_open_call(
+    tmp_path: Path, session_plan: SessionPlan, model: Callable[..., ScriptedClient], script: tuple[str, ...]
 ) -> None:
     whole = Home(tmp_path / "whole")
-    uninterrupted = await play(whole, scripted_model(*script), session_plan=session_plan)
+    uninterrupted = await play(whole, model(*script), session_plan=session_plan)
+    expected = judged_in(uninterrupted)
     for count in range(2, len(uninterrupted), STRIDE):
         home = Home(tmp_path / f"cut-{count}")
         first_events = cut(whole, home, session_plan.session, count)
-        client = scripted_model(*script)
+        client = model(*script)
         events = await resume_to_end(home, session_plan, client, store=True)
-        state = fold(events)
-        expected = {
-            attempt.attempt: attempt.verdict
-            for attempt in fold(uninterrupted).attempts()
-            if attempt.verdict != "cancelled"
-        }
-        verdicts = {
-            attempt.attempt: attempt.verdict for attempt in state.attempts() if attempt.verdict != "cancelled"
-        }
-        assert verdicts == expected, f"after {count} lines"
+        assert judged_in(events) == expected, f"after {count} lines"
         paid = {event.call for event in first_events if isinstance(event, CallFinished)}
-        calls = {f"vector_add#1/{key.attempt}/{key.role}/{key.n}" for key in (r.key for r in client.requests)}
-        assert not paid & calls, f"called again after {count} lines"
+        asked = {f"vector_add#1/{key.attempt}/{key.role}/{key.n}" for key in (r.key for r in client.requests)}
+        assert not paid & asked, f"called again after {count} lines"
+        calls = [call for attempt in fold(events).attempts() for call in attempt.calls]
+        assert all(call.finished or call.failed for call in calls), f"after {count} lines"
         with Store.read_only(home.store) as store:
             assert stored_events(store, session_plan.session) == events
         assert attempts_in(home.store, session_plan.session) >= set(expected), f"after {count} lines"
         shutil.rmtree(home.root)
 
 
-@pytest.mark.soak
-async def test_resume_after_a_success_leaves_no_open_call(tmp_path: Path) -> None:
-    whole = Home(tmp_path / "whole")
-    client = SlowClient(answer=scripted_answer("wrong", "-", "correct 2.0"))
-    events = await play(whole, client, session_plan=WORKERS)
-    for count in range(2, len(events)):
-        home = Home(tmp_path / f"cut-{count}")
-        cut(whole, home, WORKERS.session, count)
-        state = fold(await resume_to_end(home, WORKERS, client))
-        verdicts = {attempt.attempt: str(attempt.verdict) for attempt in state.attempts()}
-        assert verdicts == {
-            "vector_add#1/1": "wrong",
-            "vector_add#1/2": "cancelled",
-            "vector_add#1/3": "correct",
-        }, f"after {count} lines"
-        calls = [call for attempt in state.attempts() for call in attempt.calls]
-        assert all(call.finished or call.failed for call in calls), f"after {count} lines"
-        shutil.rmtree(home.root)
+def judged_in(events: list[Event]) -> dict[str, Verdict | None]:
+    """Return the verdicts of attempts that were not cancelled."""
+    return {
+        attempt.attempt: attempt.verdict
+        for attempt in fold(events).attempts()
+        if attempt.verdict is not Verdict.CANCELLED
+    }
