@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from engine.judge.baseline_timing import known_baseline
 from engine.judge.bench import Bench
-from engine.judge.judging import OnStage
 from harness import Device, Evaluation, Latency
 from sessions import Home, fold
 from sessions.events import BaselineMeasured, CallStarted, Event, Notice
-from suites import Task, baseline_source, load_task
+from suites import baseline_source, load_task
 from suites.task import RecordedScript
 from tests.support.engine.engines import ScriptedJudge, failed, plan, play, scripted_model
 from tests.support.judge.evaluations import correct
@@ -29,25 +28,16 @@ class TimingJudge(ScriptedJudge):
     def __init__(self, *, failures: int = 0, not_timed: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.devices = (GPU,)
-        self._failures = failures
+        self.failures = failures
         self._not_timed = not_timed
 
-    async def evaluate(
-        self,
-        source: str,
-        task: Task,
-        *,
-        on_stage: OnStage,
-        exam: bool = False,
-        avoid: str = "",
-        name: str = "",
-    ) -> Evaluation:
+    async def evaluate(self, source: str, *arguments: Any, **options: Any) -> Evaluation:
         """See `Judge`."""
-        evaluation = await super().evaluate(source, task, on_stage=on_stage, exam=exam, avoid=avoid)
+        evaluation = await super().evaluate(source, *arguments, **options)
         if source != BASELINE:
             return evaluation
-        if self._failures:
-            self._failures -= 1
+        if self.failures:
+            self.failures -= 1
             return failed(evaluation.verdict.INFRA_ERROR, "the GPU is full")
         row = Latency("0", "fp32", 0.2, 0.2, 1.0, (0.99, 1.01), "tape")
         return msgspec.structs.replace(
@@ -65,10 +55,14 @@ def first_prompts(events: list[Event]) -> set[str]:
     return {call.messages[-1].content for call in calls}
 
 
+async def played(home: Home, judge: TimingJudge) -> list[Event]:
+    session_plan = plan(targets=("sm_90",), instances=3, iterations=1)
+    return await play(home, scripted_model("correct 1.5"), session_plan=session_plan, judge=judge)
+
+
 async def test_all_instances_see_the_baseline_and_its_times_after_one_timing(home: Home) -> None:
     judge = TimingJudge()
-    session_plan = plan(targets=("sm_90",), instances=3, iterations=1)
-    events = await play(home, scripted_model("correct 1.5"), session_plan=session_plan, judge=judge)
+    events = await played(home, judge)
     assert judge.evaluated.count(BASELINE) == 1
     assert sum(isinstance(event, BaselineMeasured) for event in events) == 1
     [prompt] = first_prompts(events)
@@ -80,28 +74,32 @@ async def test_all_instances_see_the_baseline_and_its_times_after_one_timing(hom
     assert len(list(state.attempts())) == 3, "the baseline is no attempt"
 
 
-async def test_prompt_has_only_the_source_if_the_judge_cannot_time_the_baseline(home: Home) -> None:
-    judge = TimingJudge(failures=2)
-    session_plan = plan(targets=("sm_90",), instances=2, iterations=1)
-    events = await play(home, scripted_model("correct 1.5"), session_plan=session_plan, judge=judge)
-    assert judge.evaluated.count(BASELINE) == 2, "a failure is kept, too: prompts of a resume must not change"
+@pytest.mark.parametrize(
+    ("judge", "words"),
+    [
+        (
+            TimingJudge(failures=2),
+            "the baseline of vector_add was not timed, so prompts show only its source: the GPU is full",
+        ),
+        (
+            TimingJudge(not_timed=("fp16-ragged",)),
+            "the baseline of vector_add got no time in fp16-ragged, so prompts lack it: 90 samples were disturbed",
+        ),
+    ],
+    ids=["not timed", "no time in a case"],
+)
+async def test_person_learns_once_what_prompts_lack_of_the_baselines_times(
+    home: Home, judge: TimingJudge, words: str
+) -> None:
+    fails = judge.failures > 0
+    events = await played(home, judge)
+    assert [event.message for event in events if isinstance(event, Notice)] == [words]
+    assert judge.evaluated.count(BASELINE) == (2 if fails else 1), (
+        "a failure is kept, too: prompts of a resume must not change"
+    )
     [prompt] = first_prompts(events)
     assert BASELINE.strip() in prompt
-    assert "baseline, us" not in prompt
-    [words] = [event.message for event in events if isinstance(event, Notice)]
-    assert (
-        words == "the baseline of vector_add was not timed, so prompts show only its source: the GPU is full"
-    )
-
-
-async def test_person_learns_that_the_baseline_has_no_time_in_a_case(home: Home) -> None:
-    session_plan = plan(targets=("sm_90",), instances=2, iterations=1)
-    judge = TimingJudge(not_timed=("fp16-ragged",))
-    events = await play(home, scripted_model("correct 1.5"), session_plan=session_plan, judge=judge)
-    [words] = [event.message for event in events if isinstance(event, Notice)]
-    assert words == (
-        "the baseline of vector_add got no time in fp16-ragged, so prompts lack it: 90 samples were disturbed"
-    )
+    assert ("baseline, us" in prompt) is not fails
 
 
 async def test_nothing_is_timed_on_cpu(home: Home) -> None:

@@ -24,24 +24,14 @@ from engine.prompting.standouts import standouts
 from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
 from harness.wire.results.evaluation import FullSize, GridFit
-from sessions.events import Message
 from suites import load_task
+from tests.support.engine.prompts import SETTING, changed, text
 from tests.support.judge.assemblies import AMD, with_assembly
 from tests.support.judge.judged_attempts import judge_again
 from tests.support.judge.judged_candidates import failing, passing
 from tui.facts.report.tables.contamination import shown_example
 
-SETTING = Setting(load_task("softmax"), (target("gfx942"),))
 SIZES = {"rows": 8192, "columns": 8192}
-
-
-def text(messages: tuple[Message, ...]) -> str:
-    return messages[-1].content
-
-
-def changed(judged: JudgedCandidate, **fields: object) -> JudgedCandidate:
-    judge_again(judged.record, msgspec.structs.replace(judged.evaluation, **fields))
-    return judged
 
 
 def with_short_case(judged: JudgedCandidate, name: str = "tiny") -> JudgedCandidate:

@@ -10,8 +10,8 @@ from engine.prompting.baseline_facts import baseline_facts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Setting, optimize_prompt
 from harness.wire.results.provenance import Provenance
-from tests.support.engine.prompts import SETTING, text
-from tests.support.judge.judged_attempts import judge_again, judged_attempt
+from tests.support.engine.prompts import SETTING, changed, text
+from tests.support.judge.judged_attempts import judged_attempt
 from tests.support.judge.judged_candidates import passing
 
 
@@ -103,11 +103,8 @@ def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -
     (row,) = faster_in_one.evaluation.latency
     ragged = msgspec.structs.replace(row, case="fp32-ragged", speedup=2.0)
     slower = msgspec.structs.replace(ragged, speedup=1.4)
-    judge_again(
-        faster_in_one.record, msgspec.structs.replace(faster_in_one.evaluation, latency=(row, ragged))
-    )
-    latency = (*best.evaluation.latency, slower)
-    judge_again(best.record, msgspec.structs.replace(best.evaluation, latency=latency))
+    changed(faster_in_one, latency=(row, ragged))
+    changed(best, latency=(*best.evaluation.latency, slower))
     prompt = text(optimize_prompt(SETTING, history=[faster_in_one, best]))
     assert re.search(r"\| fp32-ragged \| .* \| 2.00x in softmax#1/2 \|", prompt)
     assert "Compose: in fp32-ragged another attempt is faster." in prompt
@@ -121,8 +118,7 @@ def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -
 def test_prompt_has_figures_of_the_best_attempts_provenance_alone() -> None:
     old, new = passing("softmax#1/1", speedup=1.37), passing("softmax#1/2", speedup=1.52)
     for candidate, driver in ((old, "1"), (new, "2")):
-        provenance = Provenance(driver=driver)
-        judge_again(candidate.record, msgspec.structs.replace(candidate.evaluation, provenance=provenance))
+        changed(candidate, provenance=Provenance(driver=driver))
     timed = baseline_facts("triton", "# the baseline\n", old.evaluation)
     setting = Setting(SETTING.task, SETTING.targets, device="MI300X", baseline=timed)
     prompt = text(optimize_prompt(setting, history=[old, new]))

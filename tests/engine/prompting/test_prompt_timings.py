@@ -14,8 +14,7 @@ from engine.prompting.standouts import standouts
 from harness import KernelResources, Latency
 from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from sessions.state.cases import case_rows
-from tests.support.engine.prompts import SETTING, text
-from tests.support.judge.judged_attempts import judge_again
+from tests.support.engine.prompts import SETTING, changed, text
 from tests.support.judge.judged_candidates import passing
 
 CHOSEN = "BLOCK: 128, num_warps: 8, num_ctas: 1, num_stages: 2, maxnreg: None"
@@ -40,9 +39,7 @@ def used(**shares: float) -> Efficiency:
 
 
 def with_latency(*rows: Latency, **fields: object) -> JudgedCandidate:
-    judged = passing(speedup=1.25)
-    judge_again(judged.record, msgspec.structs.replace(judged.evaluation, latency=rows, **fields))
-    return judged
+    return changed(passing(speedup=1.25), latency=rows, **fields)
 
 
 def tuned(case: str, block: str, **fields: object) -> KernelResources:
@@ -166,6 +163,5 @@ def test_a_case_that_was_not_timed_is_not_called_slower() -> None:
     assert words.endswith("; slower in fp16; not timed, and counted as 1.00x, in narrow")
     untimed = optimizer_facts([lower, best], lower, 0, short=False)
     assert untimed["lost_ground"] == "", "it may be a gain"
-    latency = (*lower.evaluation.latency, timed(case="narrow"))
-    judge_again(lower.record, msgspec.structs.replace(lower.evaluation, latency=latency))
+    changed(lower, latency=(*lower.evaluation.latency, timed(case="narrow")))
     assert optimizer_facts([lower, best], lower, 0, short=False)["lost_ground"] == "It is softmax#1/3."
