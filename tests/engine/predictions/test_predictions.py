@@ -16,6 +16,7 @@ from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
 from engine.predictions.matching import ReadPredictions, Sample, match, read_predictions
 from engine.predictions.original import judge_originals
+from engine.predictions.original_verdicts import ORIGINAL
 from engine.predictions.plans import earlier_session, plan_predictions
 from engine.predictions.results import WAVEDECK, original_results
 from harness import Verdict, WorkerDied
@@ -195,7 +196,7 @@ async def test_results_of_the_original_protocol_are_kept_at_once(
     samples, _ = match(reading.predictions, tasks)
     lines: list[str] = []
 
-    async def run(*verdicts: OriginalVerdict | None) -> list[Sample]:
+    async def run(*verdicts: OriginalVerdict | None, again: bool = False) -> list[Sample]:
         waiting = iter(verdicts)
 
         async def judge(sample: Sample) -> OriginalVerdict:
@@ -206,7 +207,7 @@ async def test_results_of_the_original_protocol_are_kept_at_once(
 
         results = original_results(home.suites, CPU)
         return await judge_originals(
-            samples, results, judge, device="cpu", slots=1, seed=0, again=False, say=lines.append
+            samples, results, judge, device="cpu", slots=1, seed=0, again=again, say=lines.append
         )
 
     passes = OriginalVerdict(OriginalOutcome.PASSES)
@@ -220,3 +221,7 @@ async def test_results_of_the_original_protocol_are_kept_at_once(
         "2 of 2: scale sample 2: lost: the judge is gone",
         "1 of 1: scale sample 2: fails: it ends early",
     ]
+    assert await run() == [], "a line that was cut off costs no other line"
+    await run(passes, passes, again=True)
+    newest = [original_results(home.suites, CPU).find(sample.key(ORIGINAL, 0)) for sample in samples]
+    assert [result.verdict for result in newest if result] == ["passes"] * 3
