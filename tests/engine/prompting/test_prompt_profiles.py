@@ -18,7 +18,7 @@ from engine.plan.plan import resolve
 from engine.plan.request import RunPlan
 from engine.prompting.profiles import PROFILES, check_profile, read_answer, task_module
 from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
-from engine.reply.candidate import Candidate, Unusable
+from engine.reply.candidate import Candidate
 from harness import target
 from sessions import Home
 from sessions.settings import MethodOptions
@@ -96,29 +96,13 @@ def test_autotriton_prompt_contains_description_and_wrapper() -> None:
     assert "Wrapper Entry Information:" in user.content
 
 
-@pytest.mark.parametrize("task", STARTER, ids=lambda task: task.name)
-@pytest.mark.parametrize("profile", TRAINED)
-def test_no_format_reveals_oracle_baseline_or_exam_cases(task: Task, profile: str) -> None:
-    hidden = [
-        line.strip()
-        for name in ("problem.py", "baseline.py")
-        for line in (task.folder / name).read_text().splitlines()
-        if len(line.strip()) > 30
-        and not line.strip().startswith(("import", "from", '"""', "def ", "#"))
-        and "torch.Tensor" not in line  # the task states the argument types
-    ]
-    setting = Setting(task, TARGETS, profile=profile)
-    prompt = "\n".join(message.content for message in first_prompt(setting))
-    assert not [line for line in hidden if line in prompt]
-    assert not [case.name for case in task.exam_cases if case.name in prompt]
-
-
 def test_module_in_a_reply_is_bound_to_the_entry_point() -> None:
-    task = load_task("layer_norm")
-    answer = read_answer("kernelllm", f"```python\n{NEW}```\n", task)
+    task, reply = load_task("layer_norm"), f"```python\n{NEW}```\n"
+    answer = read_answer("kernelllm", reply, task)
     assert answer.source == (
         f"{NEW}\n\ndef layer_norm(x, weight, bias, eps=1e-5):\n    return ModelNew()(x, weight, bias, eps)\n"
     )
+    assert read_answer("chat", reply, task).source == NEW, "the judge reports the missing entry point"
 
 
 def test_reply_with_the_entry_point_is_unchanged() -> None:
@@ -130,23 +114,7 @@ def test_reply_with_the_entry_point_is_unchanged() -> None:
         )
 
 
-def test_chat_profile_does_not_bind_modules() -> None:
-    reply = f"```python\n{NEW}```\n"
-    answer = read_answer("chat", reply, load_task("layer_norm"))
-    assert answer.source == NEW, "the judge reports the missing entry point"
-
-
-@pytest.mark.parametrize("reply", ["", "No code.", "```python\nclass ModelNew("])
-def test_reply_without_a_module_is_unusable(reply: str) -> None:
-    assert isinstance(
-        read_answer(
-            "kernelllm", reply, load_task("softmax"), stop_reason="truncated" if "class" in reply else "end"
-        ),
-        Unusable,
-    )
-
-
-def test_profile_that_does_not_fit_is_an_error() -> None:
+def test_profile_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
     softmax = load_task("softmax")
     for method in ("direct", "reflexion"):
         assert check_profile("kernelllm", method, [softmax]).of_modules
@@ -160,10 +128,7 @@ def test_profile_that_does_not_fit_is_an_error() -> None:
     two = msgspec.structs.replace(softmax, entry_points=(*softmax.entry_points, EntryPoint("g", "g(x)")))
     with pytest.raises(UsageProblem, match="one entry point; starter/softmax has 2"):
         check_profile("kernelllm", "direct", [two])
-
-
-def test_task_without_a_module_is_named(tmp_path: Path) -> None:
-    elsewhere = msgspec.structs.replace(load_task("softmax"), folder=tmp_path, suite="mine")
+    elsewhere = msgspec.structs.replace(softmax, folder=tmp_path, suite="mine")
     with pytest.raises(UsageProblem, match=r"mine/softmax has no module\.py"):
         check_profile("kernelllm", "direct", [elsewhere])
     assert check_profile("autotriton", "direct", [elsewhere])

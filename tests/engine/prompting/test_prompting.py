@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
+from engine.prompting.profiles import PROFILES
 from engine.prompting.prompting import (
     PROMPTS,
     Example,
@@ -157,15 +158,20 @@ def test_every_prompt_contains_the_whole_task(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
-def test_no_prompt_reveals_oracle_or_seeds(task: Task) -> None:
+def test_no_prompt_reveals_oracle_baseline_exam_cases_or_seeds(task: Task) -> None:
     setting = Setting(load_task(task.id), (target("gfx942"),))
     hidden = [
         line.strip()
-        for line in (setting.task.folder / "problem.py").read_text().splitlines()
-        if len(line.strip()) > 30 and not line.strip().startswith(("import", "from", '"""', "def ", "#"))
+        for name in ("problem.py", "baseline.py")
+        for line in (setting.task.folder / name).read_text().splitlines()
+        if len(line.strip()) > 30
+        and not line.strip().startswith(("import", "from", '"""', "def ", "#"))
+        and "torch.Tensor" not in line  # the task states the argument types
     ]
-    for messages in every_prompt(setting).values():
-        prompt = messages[0].content + messages[1].content
+    hidden += [case.name for case in setting.task.exam_cases]
+    formats = [first_prompt(dataclasses.replace(setting, profile=profile)) for profile in PROFILES]
+    for messages in (*every_prompt(setting).values(), *formats):
+        prompt = "\n".join(message.content for message in messages)
         assert not [line for line in hidden if line in prompt]
         assert not re.search(r"\bseed|generator\.", prompt.replace(setting.task.instruction.strip(), ""))
 
