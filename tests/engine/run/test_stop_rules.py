@@ -139,18 +139,17 @@ def test_untimed_attempts_meet_no_rule() -> None:
     assert stop_of(rules, untimed) is None
 
 
-def test_rejected_attempt_meets_no_rule() -> None:
-    made = attempts(5.0)
-    assert stop_of(StopRules(speedup=2.0), made) is not None
+def test_speedup_is_reached_by_an_exact_one_that_no_person_rejected() -> None:
+    wanted, made = StopRules(speedup=2.0), attempts(1.0)
+    assert stop_of(wanted, made) is None
+    judge_again(made[0], correct(speedup=2.5))
+    assert stop_of(wanted, made) is not None, "rules read a new evaluation"
     made[0].decision = DecisionMade(attempt=made[0].attempt, accepted=False, why="reads past the end")
-    assert stop_of(StopRules(speedup=2.0), made) is None
-
-
-def test_speedup_that_is_only_an_upper_bound_is_not_reached() -> None:
-    made = attempts(5.0)
+    assert stop_of(wanted, made) is None
+    made[0].decision = None
     upper = msgspec.structs.replace(case(0.5), bound=Bound.AT_MOST)
     judge_again(made[0], msgspec.structs.replace(correct(speedup=5.0), latency=(upper,)))
-    assert stop_of(StopRules(speedup=2.0), made) is None
+    assert stop_of(wanted, made) is None, "an upper bound"
 
 
 @pytest.mark.parametrize(
@@ -189,13 +188,6 @@ def test_instance_whose_cases_are_all_too_short_ends() -> None:
     assert stop is not None
     assert stop.reason is EndReason.AT_ROOF
     assert stop_of(StopRules(speedup=0.1, without_gain=1), made) is None
-
-
-def test_rules_read_a_new_evaluation() -> None:
-    made = attempts(1.0)
-    assert stop_of(StopRules(speedup=2.0), made) is None
-    judge_again(made[0], correct(speedup=2.5))
-    assert stop_of(StopRules(speedup=2.0), made) is not None
 
 
 def test_rules_that_are_off_end_nothing() -> None:
