@@ -16,16 +16,6 @@ from tui.print.narrate import Narrator
 REQUEST = Request(CallKey("starter/vector_add", 1, 1, Role.GENERATOR, 1), (Message("user", "hi"),))
 
 
-async def test_requests_beyond_the_limit_wait_in_order() -> None:
-    gate = Gate(Pace(concurrency=2))
-    first = await gate.enter()
-    second, third = [asyncio.create_task(gate.enter()) for _ in range(2)]
-    await asyncio.sleep(0)
-    assert (second.done(), third.done()) == (True, False)
-    gate.leave(first, replied=True)
-    await third
-
-
 async def test_concurrency_halves_on_refusals_and_grows_back_slowly() -> None:
     gate = Gate(Pace(concurrency=8))
     together = [await gate.enter() for _ in range(8)]

@@ -191,7 +191,7 @@ async def test_begun_command_is_completed_and_answered_when_the_server_closes(tm
     server = ControlServer(token=TOKEN, environ=os.environ, handle=handle)
     async with asyncio.timeout(60), server:
         reader, writer = await asyncio.open_unix_connection(server.path)
-        writer.write(2 * (msgspec.json.encode({"token": TOKEN, "type": "ping"}) + b"\n"))
+        writer.write(2 * PING)
         await begun.wait()
         asyncio.get_running_loop().call_later(0.05, done.set)
     assert msgspec.json.decode(await reader.readline()) == {"ok": True, "seq": 17}
@@ -218,7 +218,7 @@ async def test_open_connection_does_not_keep_the_server_open(tmp_path: Path) -> 
     async with asyncio.timeout(60):
         async with running(tmp_path, []) as server:
             reader, writer = await asyncio.open_unix_connection(server.path)
-            writer.write(msgspec.json.encode({"token": TOKEN, "type": "ping"}) + b"\n")
+            writer.write(PING)
             assert await reader.readline()
         assert await reader.read() == b""
         writer.close()

@@ -15,6 +15,7 @@ import pytest
 
 from engine.errors import EngineDidNotStart, EngineError, EngineUnreachable, UsageProblem
 from engine.methods import Context
+from engine.methods.geak import Geak
 from engine.plan.job import session_started
 from engine.process import launch
 from engine.process.control import send
@@ -33,7 +34,6 @@ from sessions.events import (
     Notice,
     Origin,
     Ping,
-    Role,
     SessionExtended,
     SessionFinished,
     Stop,
@@ -163,26 +163,15 @@ def test_failed_start_says_why_leaves_no_files_and_runs_no_module_of_the_working
     assert home.session_folders() == []
 
 
-class GivenMethod:
-    """Method that does `work` and ends."""
-
-    name = "geak"
-    asks_model = True
-    roles = frozenset(Role)
-
-    def __init__(self, work: Callable[[Context], Awaitable[object]]) -> None:
-        self._work = work
-
-    async def run(self, context: Context) -> EndReason:
-        """See `Method`."""
-        await self._work(context)
-        return EndReason.ITERATIONS
-
-
 def let_instances(monkeypatch: pytest.MonkeyPatch, work: Callable[[Context], Awaitable[object]]) -> None:
     """Let each instance of an engine in this process do `work`; no model is asked."""
+
+    async def run(_: Geak, context: Context) -> EndReason:
+        await work(context)
+        return EndReason.ITERATIONS
+
     monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(work))
+    monkeypatch.setattr(Geak, "run", run)
 
 
 def judge_by_script(monkeypatch: pytest.MonkeyPatch) -> None:
