@@ -165,8 +165,9 @@ def build_corpus(
     references, and modules of a package. `unrecorded`: further tasks under test. Raises `UsageProblem` if `further` is neither
     a folder nor a JSON array.
     """
-    names = {task.name for task in (*under_test, *unrecorded)}
-    entry_points = {point.name for task in (*under_test, *unrecorded) for point in task.entry_points}
+    tested: Sequence[Task | PublicTask] = (*under_test, *unrecorded)
+    names = {task.name for task in tested}
+    entry_points = {point.name for task in tested for point in task.entry_points}
 
     def overlap_reason(name: str, functions: frozenset[str]) -> str:
         """Returns which name a module shares with the tasks under test; empty if it shares none."""
