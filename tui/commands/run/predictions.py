@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -48,88 +47,69 @@ SEED = 0
 """Seed of the inputs without `--seed`: the same candidate gets the same verdict."""
 
 
-@dataclass(frozen=True, slots=True)
-class PredictionsOptions:
-    """The options of the command."""
+def judge_predictions(
+    suite: str,
+    file: Path,
+    settings: RunPlan,
+    *,
+    protocol: str,
+    only: str,
+    again: bool,
+    out: Path | None,
+    as_json: bool,
+) -> ExitCode:
+    """Judge a file of predictions, print the results and write them in the suite's own format.
 
-    suite: str
-    predictions: Path
-    """The file."""
-    protocol: str = WAVEDECK
-    only: str = ""
-    """A number of predictions, or a task; empty: all."""
-    again: bool = False
-    out: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPredictions:
-    """Results of all predictions of a file."""
-
-    results: list[PredictionResult]
-    lost: list[Sample]
-    """Samples without a verdict: the judge failed, or a person stopped it."""
-    session: str = ""
-    code: ExitCode = ExitCode.DONE
-
-    @classmethod
-    def of(
-        cls,
-        samples: Sequence[Sample],
-        results: Sequence[PredictionResult | None],
-        session: str = "",
-        code: ExitCode = ExitCode.DONE,
-    ) -> JudgedPredictions:
-        """Separate the samples with a result (in the same order) from those without."""
-        lost = [sample for sample, result in zip(samples, results, strict=True) if result is None]
-        return cls([result for result in results if result is not None], lost, session, code)
-
-
-def judge_predictions(request: PredictionsOptions, settings: RunPlan, *, as_json: bool) -> ExitCode:
-    """Judge a file of predictions, print the results and write them in the suite's own format."""
+    `only` is a number of predictions, or a task; empty: all.
+    """
     home = home_from(os.environ)
-    if request.suite not in public_suite_names(registry=home.suites):
+    if suite not in public_suite_names(registry=home.suites):
         raise Complaint(
-            f"{request.suite}: no public benchmark has this name; add a clone with: wavedeck suites add NAME PATH"
+            f"{suite}: no public benchmark has this name; add a clone with: wavedeck suites add NAME PATH"
         )
-    reading = read_predictions(request.predictions)
-    tasks = public_suite(request.suite, home.suites).tasks
-    if request.protocol == ORIGINAL and tasks:
+    reading = read_predictions(file)
+    tasks = public_suite(suite, home.suites).tasks
+    if protocol == ORIGINAL and tasks:
         check_definition(tasks[0].kind)
     samples, unmatched = match(reading.predictions, tasks)
     problems = [*reading.problems, *unmatched]
     for problem in problems:
         say(f"not judged: {problem}")
-    samples = _chosen(samples, request.only)
-    judged = JudgedPredictions([], [])
+    samples = _chosen(samples, only)
+    found: Sequence[PredictionResult | None] = ()
+    session, code = "", ExitCode.DONE
     if samples:
         device = asyncio.run(wait_for_devices(settings.devices, on_wait=say))[0]
-        seed = SEED if settings.seed is None else settings.seed
-        judge = _judge_originals if request.protocol == ORIGINAL else _judge_as_session
-        judged = judge(home, samples, request, device, settings.targets, seed)
-    protocol = "" if request.protocol == WAVEDECK else f"-{request.protocol}"
-    folder = request.out or home.root / "results" / request.suite / (request.predictions.stem + protocol)
-    written = (
-        write_results(tasks[0].kind, judged.results, folder, name=request.predictions.stem) if tasks else []
-    )
+        seed, targets = SEED if settings.seed is None else settings.seed, settings.targets
+        if protocol == ORIGINAL:
+            found = _judge_originals(home, samples, device, targets, seed, again=again)
+        else:
+            found, session, code = _judge_as_session(
+                home, samples, file.name, device, targets, seed, again=again
+            )
+    results = [result for result in found if result is not None]
+    lost = [sample.name for sample, result in zip(samples, found, strict=True) if result is None]
+    suffix = "" if protocol == WAVEDECK else f"-{protocol}"
+    folder = out or home.root / "results" / suite / (file.stem + suffix)
+    written = write_results(tasks[0].kind, results, folder, name=file.stem) if tasks else []
     if as_json:
         emit_json(
             {
-                "results": [_entry(result) for result in judged.results],
-                "lost": [sample.name for sample in judged.lost],
+                "results": [_entry(result) for result in results],
+                "lost": lost,
                 "not_judged": problems,
-                "session": judged.session or None,
+                "session": session or None,
                 "files": written,
             }
         )
     else:
-        _print(judged, tasks, problems, written)
-    on_cpu = (result.evaluation for result in judged.results if result.device == "cpu")
+        _print(results, session, tasks, problems, written)
+    on_cpu = (result.evaluation for result in results if result.device == "cpu")
     errors = (evaluation.error for evaluation in on_cpu if evaluation is not None)
     say_default_target((error.target for error in errors if error is not None), settings.targets)
-    if judged.lost:
-        say(f"{len(judged.lost)} have no verdict; give the same command again to judge them")
-        return ExitCode.FAILED if judged.code is ExitCode.DONE else judged.code
+    if lost:
+        say(f"{len(lost)} have no verdict; give the same command again to judge them")
+        return ExitCode.FAILED if code is ExitCode.DONE else code
     return ExitCode.NO if problems or not samples else ExitCode.DONE
 
 
@@ -148,12 +128,17 @@ def _chosen(samples: Sequence[Sample], only: str) -> list[Sample]:
 def _judge_as_session(
     home: Home,
     samples: Sequence[Sample],
-    request: PredictionsOptions,
+    file: str,
     device: Device,
     targets: Sequence[str],
     seed: int,
-) -> JudgedPredictions:
-    """Judge the samples as a session. The newest session of the same samples is continued, or read if it is finished."""
+    *,
+    again: bool,
+) -> tuple[list[PredictionResult | None], str, ExitCode]:
+    """Judge the samples as a session. The newest session of the same samples is continued, or read if it is finished.
+
+    Returns the results in the samples' order (`None` without a verdict), the session, and how it ended.
+    """
     tasks = judged_tasks(
         dict.fromkeys(sample.public.id for sample in samples),
         home.suites,
@@ -164,10 +149,8 @@ def _judge_as_session(
     session, code = "", ExitCode.DONE
     judged: dict[tuple[str, int], PredictionResult] = {}
     if able:
-        plan = plan_predictions(
-            able, file=request.predictions.name, seed=seed, devices=[device], targets=targets
-        )
-        earlier = None if request.again else earlier_session(home, plan)
+        plan = plan_predictions(able, file=file, seed=seed, devices=[device], targets=targets)
+        earlier = None if again else earlier_session(home, plan)
         if earlier is not None and earlier.state is Standing.FINISHED:
             say(f"{len(able)} of {len(able)} have a result already; --again judges them again")
         session = plan.session if earlier is None else earlier.name
@@ -180,22 +163,25 @@ def _judge_as_session(
             evaluation = evaluation_without_stages(sample.public.id, device.name, "recording", reason)
             result = judged_result(sample.public, sample.number, sample.source, evaluation)
             judged[result.task, result.sample] = result
-    results = [judged.get((sample.public.id, sample.number)) for sample in samples]
-    return JudgedPredictions.of(samples, results, session, code)
+    return [judged.get((sample.public.id, sample.number)) for sample in samples], session, code
 
 
 def _judge_originals(
     home: Home,
     samples: Sequence[Sample],
-    request: PredictionsOptions,
     device: Device,
     targets: Sequence[str],
     seed: int,
-) -> JudgedPredictions:
-    """Judge the samples by the original protocol; one with a kept result is not judged, unless `again`."""
+    *,
+    again: bool,
+) -> list[PredictionResult | None]:
+    """Judge the samples by the original protocol; returns results as `_judge_as_session`.
+
+    A sample with a kept result is not judged, unless `again`.
+    """
     results = original_results(home.suites, device)
     keys = [sample.key(ORIGINAL, seed) for sample in samples]
-    kept = 0 if request.again else sum(results.find(key) is not None for key in keys)
+    kept = 0 if again else sum(results.find(key) is not None for key in keys)
     if kept:
         say(f"{kept} of {len(samples)} have a result already")
 
@@ -209,7 +195,7 @@ def _judge_originals(
                 device=device.name,
                 slots=pool.slots,
                 seed=seed,
-                again=request.again,
+                again=again,
                 say=say,
             )
 
@@ -217,11 +203,10 @@ def _judge_originals(
     kept_results = (
         None if sample in lost else results.find(key) for sample, key in zip(samples, keys, strict=True)
     )
-    numbered = [
+    return [
         None if result is None else msgspec.structs.replace(result, sample=sample.number)
         for sample, result in zip(samples, kept_results, strict=True)
     ]
-    return JudgedPredictions.of(samples, numbered)
 
 
 def _entry(result: PredictionResult) -> dict[str, object]:
@@ -230,14 +215,17 @@ def _entry(result: PredictionResult) -> dict[str, object]:
 
 
 def _print(
-    judged: JudgedPredictions, tasks: Sequence[PublicTask], problems: Sequence[str], written: Sequence[Path]
+    results: Sequence[PredictionResult],
+    session: str,
+    tasks: Sequence[PublicTask],
+    problems: Sequence[str],
+    written: Sequence[Path],
 ) -> None:
-    results = judged.results
     if results:
         emit(results_table(results) + "\n")
     emit("\n".join(summary(results, tasks=len(tasks), problems=len(problems))))
-    if judged.session:
-        emit(f"session {judged.session}: wavedeck report {judged.session}")
+    if session:
+        emit(f"session {session}: wavedeck report {session}")
     for path in written:
         emit(f"written: {path}")
 

@@ -213,11 +213,12 @@ def judge_command(
     """
     from tui.config import load
 
-    from .predictions import PredictionsOptions, judge_predictions  # needs the judge's modules
+    from .predictions import judge_predictions  # needs the judge's modules
 
     settings = load(flags, environ=os.environ, folder=Path.cwd()).settings
-    request = PredictionsOptions(name, file, protocol, only, again, out)
-    return judge_predictions(request, settings, as_json=as_json)
+    return judge_predictions(
+        name, file, settings, protocol=protocol, only=only, again=again, out=out, as_json=as_json
+    )
 
 
 @suites_command.command("references")
