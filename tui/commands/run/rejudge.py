@@ -160,14 +160,10 @@ def _place(verdict: str) -> tuple[int, str]:
 
 def rejudge_document(session: str, source: str, rechecked: Sequence[Rechecked]) -> dict[str, object]:
     """Return both sessions, the matrix, and a record for each attempt with both evaluations."""
+    counts = verdict_counts(rechecked)
     return {
         "session": session,
         "rejudges": source,
-        "matrix": matrix_rows(verdict_counts(rechecked)),
+        "matrix": [{"then": then, "now": now, "attempts": count} for (then, now), count in counts.items()],
         "attempts": recheck_rows(rechecked),
     }
-
-
-def matrix_rows(counts: Counter[tuple[str, str]]) -> list[dict[str, object]]:
-    """Return the matrix for programs: a record for each pair of verdicts."""
-    return [{"then": then, "now": now, "attempts": count} for (then, now), count in counts.items()]
