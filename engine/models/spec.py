@@ -150,18 +150,20 @@ def is_http_url(url: str) -> bool:
         return False
 
 
-def find_recording(name: str, home_recordings: Path) -> Path:
-    """Returns the folder of a recording; a person's own comes before a shipped one.
-
-    `UsageProblem` names a recording with a similar name.
-    """
-    folders = {
+def recordings(home_recordings: Path) -> dict[str, Path]:
+    """Returns the folders of all recordings by name; a person's own comes before a shipped one."""
+    return {
         folder.name: folder
         for place in (SHIPPED_RECORDINGS, home_recordings)
         if place.is_dir()
         for folder in place.iterdir()
         if (folder / "recording.toml").is_file()
     }
+
+
+def find_recording(name: str, home_recordings: Path) -> Path:
+    """Returns the folder of a recording; `UsageProblem` names one with a similar name."""
+    folders = recordings(home_recordings)
     if name in folders:
         return folders[name]
     near = difflib.get_close_matches(name, folders, n=1)

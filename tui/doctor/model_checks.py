@@ -6,12 +6,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from engine.errors import UsageProblem
-from engine.models.access import AZURE_ENDPOINT, HEADERS_VARIABLE, PROVIDERS, azure_access, extra_headers
-from engine.models.spec import ELSEWHERE, SHIPPED_RECORDINGS
+from engine.models.access import (
+    AZURE_ENDPOINT,
+    HEADERS_VARIABLE,
+    PROVIDERS,
+    PROXIES,
+    azure_access,
+    extra_headers,
+)
+from engine.models.spec import ELSEWHERE, recordings
 from sessions.home import home_from
 from tui.doctor.doctor_findings import DoctorFinding, State, note, ok, warning
 
-PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
@@ -42,7 +48,7 @@ def models(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     proxies = [name for name in PROXIES if environ.get(name)]
     if proxies:
         yield note("proxy", f"{', '.join(proxies)} set", "model calls go through it")
-    names = recordings(home_from(environ).recordings)
+    names = sorted(recordings(home_from(environ).recordings))
     listed = ", ".join(f"recorded:{name}" for name in names)
     yield DoctorFinding(
         "recordings",
@@ -78,16 +84,3 @@ def _gateway(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
                 "set" if there else "names a path that does not exist",
                 "only these certificates are trusted for model servers",
             )
-
-
-def recordings(own: Path) -> list[str]:
-    """Return the names of all recordings, shipped and the user's own."""
-    return sorted(
-        {
-            folder.name
-            for place in (SHIPPED_RECORDINGS, own)
-            if place.is_dir()
-            for folder in place.iterdir()
-            if (folder / "recording.toml").is_file()
-        }
-    )
