@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from engine.plan.request import RunPlan
 from sessions import Home
 from sessions.events import CallFinished, CallRetried, CallStarted, Role, SessionFinished, SessionStarted
 from sessions.recording import load_recording
+from tests.support.command_line import run_script
 from tests.support.engine.live_engines import info_of, journal, plan_for, right, started, until_left, wrong
 from tests.support.engine.model_server import Answer, Seen, model_server, refuses, says
 from tests.support.waiting import wait_until
@@ -169,7 +169,7 @@ def test_session_with_roles_is_priced_and_recorded_without_any_key(tmp_path: Pat
 
     shown = command(home, "sessions", "show", session)
     [line] = [line for line in shown.splitlines() if line.startswith("generator")]
-    assert line.split()[:3] == ["generator", models[0], "2"]
+    assert line.split()[:4] == ["generator", models[0], "test", "2"]
     assert line.endswith("the model's own")
     rows = json.loads(command(home, "sessions", "show", session, "--json"))["asked"]
     assert [(row["role"], row["model"], row["calls"], row["own_temperature"]) for row in rows] == [
@@ -195,12 +195,9 @@ def read_proc(pid: int, file: str) -> bytes:
 
 def command(home: Home, *arguments: str) -> str:
     """Run a command and return its standard output."""
-    environ = dict(os.environ) | {"WAVEDECK_HOME": str(home.root), "COLUMNS": "200"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tui", *arguments], env=environ, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = run_script(*arguments, environ=os.environ | {"WAVEDECK_HOME": str(home.root), "COLUMNS": "200"})
+    assert done.code == 0, done.err
+    return done.out
 
 
 def every_byte(home: Home) -> bytes:
