@@ -66,16 +66,13 @@ async def test_accept_is_quoted_only_with_a_reason(tmp_path: Path) -> None:
     }
 
 
-async def test_hint_during_the_last_attempt_is_refused(tmp_path: Path) -> None:
+async def test_hint_that_no_attempt_can_follow_is_refused(tmp_path: Path) -> None:
+    hint = HintGiven(instance="vector_add#1", text="x")
     table = Table(tmp_path, plan(iterations=2))
-    events = await table.play(kill_at="1/2/generator")
-    refused(events, "asks for no further attempt", HintGiven(instance="vector_add#1", text="x"))
-
-
-async def test_hint_to_an_ended_instance_is_refused(tmp_path: Path) -> None:
-    events = await Table(tmp_path).play()
-    refused(events[:-1], "has ended", HintGiven(instance="vector_add#1", text="x"))
-    refused(events, "the session is finished", HintGiven(instance="vector_add#1", text="x"))
+    refused(await table.play(kill_at="1/2/generator"), "asks for no further attempt", hint)
+    events = await table.play()
+    refused(events[:-1], "has ended", hint)
+    refused(events, "the session is finished", hint)
 
 
 async def test_retired_instance_keeps_its_winner_and_is_examined(tmp_path: Path) -> None:

@@ -163,13 +163,10 @@ def test_gpu_finding_has_product_and_peaks_or_says_what_is_missing(
     assert (finding.found, finding.follows) == (f"{description}, sm_90; {peaks}", follows)
 
 
-def test_untested_triton_is_a_note_with_the_tested_versions() -> None:
+def test_judge_section_names_an_untested_triton_and_what_works_without_torch() -> None:
     assert finding_of(machine.judge(report()), "triton").state is State.OK
     untested = finding_of(machine.judge(report(triton="3.4.0+rocm")), "triton")
     assert (untested.state, untested.found) == (State.NOTE, "3.4.0+rocm; tested: 3.7.1")
-
-
-def test_machine_without_torch_names_working_commands() -> None:
     findings = list(machine.judge(report(judges=False, torch=None, why_not="torch not installed")))
     assert finding_of(findings, "torch").found == "not installed"
     judging = finding_of(findings, "judging")

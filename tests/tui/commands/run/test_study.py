@@ -105,6 +105,8 @@ def test_changed_text_of_a_task_is_another_study_and_a_label_is_not(
         ("", "Test", 4),
         ("one answer", "Test", 4),
     ]
+    tuned = study_of(folder, PLAN.replace('"direct"', '"geak"\ntune = true'))
+    assert [cell.label for cell in tuned.cells[:2]] == ["", "geak (tune)"], "names differ as options do"
     monkeypatch.setattr(study_plan, "FILES", ("task.toml",))
     assert study_of(folder).name != name
 
@@ -133,11 +135,6 @@ def test_sampling_of_a_plan_is_by_role_and_a_method_may_have_its_own(folder: Pat
     assert study_of(folder, text).name != study_of(folder).name
     with pytest.raises(Complaint, match=r"sampling .* must be a table for each role"):
         study_of(folder, text.replace("0.9", "1.5"))
-
-
-def test_methods_that_differ_in_options_have_different_names(folder: Path) -> None:
-    study = study_of(folder, PLAN.replace('"direct"', '"geak"\ntune = true'))
-    assert [cell.label for cell in study.cells[:2]] == ["", "geak (tune)"]
 
 
 def test_cells_without_seeds_share_one_that_the_next_run_finds_again(folder: Path) -> None:
