@@ -16,7 +16,7 @@ from engine.errors import EngineError
 from engine.methods import METHODS, open_method
 from engine.models import NoModel, parse_models
 from engine.models.access import PROVIDERS
-from engine.models.spec import ModelSpec
+from engine.models.spec import ModelSpec, recordings
 from engine.plan.plan import SessionPlan, resolve
 from engine.plan.prices import SHIPPED
 from engine.plan.request import RunPlan
@@ -32,7 +32,6 @@ from suites.registry import OWN
 from tui.actions.run_plan import from_own_kernel, model_of
 from tui.config import SettingSource, checked, load
 from tui.diagnostics import Complaint
-from tui.doctor.model_checks import recordings
 from tui.facts.node_facts import NodeFacts
 
 Values = Mapping[str, str]
@@ -252,7 +251,9 @@ def model_choices(
     """Return recorded models, models of past sessions, and models with a price and a key here."""
     models: dict[str, str] = {}
     if not of_role:
-        models = {f"recorded:{name}": "recorded: no key, no cost" for name in recordings(home.recordings)}
+        models = {
+            f"recorded:{name}": "recorded: no key, no cost" for name in sorted(recordings(home.recordings))
+        }
     for model in past:
         if "=" not in model and not model.startswith("recorded:"):
             models.setdefault(model, "used in a past session")
