@@ -29,6 +29,11 @@ def refusal(error: BaseException) -> str:
     return f"{path}cannot be used ({error.strerror}); {REFUSALS[error.errno]}"
 
 
+def one_line(words: object) -> str:
+    """Return a text, or an error's message, without line breaks."""
+    return " ".join(str(words).split())
+
+
 class EngineError(Exception):
     """Base class of the engine's errors; each message is one line that names the cause and the next step."""
 

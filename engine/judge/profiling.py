@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.errors import AgentRefused, BudgetSpent
+from engine.errors import AgentRefused, BudgetSpent, one_line
 from engine.judge.bench import Bench
 from harness import Evaluation, HarnessError
 from harness.wire.errors import NoDeviceLeft
@@ -59,7 +59,7 @@ async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked)
     except NoDeviceLeft:
         raise
     except (BudgetSpent, HarnessError, SuiteError, OSError) as error:
-        problem = " ".join(str(error).split())
+        problem = one_line(error)
     await bench.recorder.record_durable(
         ProfileTaken(
             attempt=request.attempt,

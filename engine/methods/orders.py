@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.errors import one_line
 from sessions.events import DecisionMade, DecisionUndone, HintGiven, InstanceForked, PersonCommand
 from sessions.events.refusals import MOST_CHARACTERS
 from sessions.names import instance_key, split_attempt, split_instance
@@ -78,5 +79,4 @@ def _decision_line(decision: DecisionMade) -> str:
 
 
 def _quote(text: str) -> str:
-    line = " ".join(text.split())
-    return f'"{line[:MOST_CHARACTERS]}"'
+    return f'"{one_line(text)[:MOST_CHARACTERS]}"'

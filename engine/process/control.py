@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from engine.errors import EngineError, EngineUnreachable
+from engine.errors import EngineError, EngineUnreachable, one_line
 from sessions.engine_info import PROTOCOL, EngineInfo, boot_id, pid_namespace, read_engine_info
 from sessions.errors import SessionsError
 from sessions.events import COMMANDS, Command, Ping
@@ -319,10 +319,10 @@ class ControlServer:
         try:
             return Answer(ok=True, seq=await self._handle(command))
         except (EngineError, SessionsError) as error:
-            return Answer(ok=False, error=" ".join(str(error).split()))
+            return Answer(ok=False, error=one_line(error))
         except Exception as error:
             log.exception("bug in the command %s", tag_of(command))
-            words = " ".join(f"{type(error).__name__}: {error}".split())
+            words = one_line(f"{type(error).__name__}: {error}")
             return Answer(ok=False, error=f"bug in the engine ({words}); the traceback is in its engine.log")
         finally:
             self._executing -= 1

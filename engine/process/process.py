@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from engine.errors import EngineError, UsageProblem, refusal
+from engine.errors import EngineError, UsageProblem, one_line, refusal
 from engine.judge.judging import Judge
 from engine.judge.unrecorded import record_tests
 from engine.keys import close_memory, receive_environment
@@ -39,7 +39,7 @@ from engine.prompting.prompting import template_hashes
 from engine.run.person import Changes
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared, note_once
-from harness import DevicePool, HarnessError, Verdict
+from harness import DevicePool, HarnessError
 from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.ray_cluster import reconnect
 from harness.node.telemetry.watcher import Telemetry
@@ -104,11 +104,6 @@ def main(folder: Path) -> int:
             raise
         sys.stderr.write(f"{words}\n")
         return MACHINERY_FAILED
-
-
-def one_line(error: BaseException) -> str:
-    """Returns an error's message without line breaks."""
-    return " ".join(str(error).split())
 
 
 class Engine:
@@ -468,11 +463,7 @@ def flatten_errors(group: BaseExceptionGroup[BaseException]) -> list[BaseExcepti
 
 def solved(recorder: Recorder) -> tuple[str, ...]:
     """Returns the tasks with a correct attempt, in the session's order."""
-    correct = {
-        instance.task
-        for instance in recorder.state.instances.values()
-        if any(attempt.verdict is Verdict.CORRECT for attempt in instance.attempts)
-    }
+    correct = {instance.task for instance in recorder.state.instances.values() if instance.solved}
     tasks = recorder.state.started.tasks if recorder.state.started else ()
     return tuple(task for task in tasks if task in correct)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from engine.errors import one_line
 from harness import Evaluation, Target, Verdict
 from harness.hardware.product import Product
 from harness.stages.full_sizes import full_size
@@ -190,11 +191,6 @@ def error_kind(candidate: JudgedCandidate) -> tuple[str, str, str]:
         error.kind if error else "",
         re.sub(r"[\d.]+", "#", message)[:SAME],
     )
-
-
-def one_line(text: str) -> str:
-    """Returns the text without line breaks and repeated blanks."""
-    return " ".join(text.split())
 
 
 def stage_words(evaluation: Evaluation) -> str:

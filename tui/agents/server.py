@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.agents.answers import encoded
 from engine.agents.desk import AgentDesk
+from engine.errors import one_line
 from harness import STAGES
 from tui.diagnostics import Complaint, code_of
 
@@ -151,7 +152,7 @@ async def answered(work: Awaitable[object]) -> str:
     except Exception as error:
         if code_of(error) is None:
             raise
-        raise ToolError(" ".join(str(error).split())) from error
+        raise ToolError(one_line(error)) from error
 
 
 def progress(ctx: AnyContext) -> Callable[[str], Awaitable[None]]:
