@@ -3,7 +3,7 @@
 attempt_row.py   `AttemptRow`, `attempt_rows`: the rows of a session's state.
 row_cache.py     the rows of a stored session, kept in a file.
 attempts.py      the rows as one DataFrame, for tables.
-selection.py     which rows a table has: reasons to leave out, best rows, groups.
+selection.py     which rows a table has: reasons to leave out, groups.
 task_kinds.py    category and difficulty of tasks, and the sizes of their suites.
 accuracy.py      shares, pass@k.
 speedup.py       means, fast_p, expected best.

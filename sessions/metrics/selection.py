@@ -1,4 +1,4 @@
-"""Selects the rows of a table: by reason to count, the best of a task, groups.
+"""Selects the rows of a table: by reason to count, in groups.
 
 Every table of reports, studies and comparisons selects its rows here, so that all tables have the same rows.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
-
-import msgspec
 
 from harness import Verdict
 
@@ -52,29 +50,6 @@ def counted_rows(rows: Iterable[AttemptRow]) -> Selection:
         else:
             left_out[reason] += 1
     return Selection(tuple(kept), left_out)
-
-
-def best_row(rows: Iterable[AttemptRow]) -> AttemptRow | None:
-    """Returns the best row of one task by the house's rank; `None` without a row that no person rejected.
-
-    The best may be a failed attempt. Of equal rows the first is the best.
-    """
-    return max((row for row in rows if not row.rejected), key=lambda row: row.place, default=None)
-
-
-def best_rows(
-    rows: Iterable[AttemptRow], by: Callable[[AttemptRow], Hashable] = lambda row: (row.session, row.task)
-) -> list[AttemptRow]:
-    """Returns the best row of each group, by default of each task of each session, in order of appearance.
-
-    Its `call` is true if any row of the group that no person rejected ran: a task is called once.
-    """
-    bests = []
-    for group in grouped(rows, by).values():
-        if (best := best_row(group)) is not None:
-            called = any(row.call for row in group if not row.rejected)
-            bests.append(best if best.call == called else msgspec.structs.replace(best, call=called))
-    return bests
 
 
 def grouped(rows: Iterable[AttemptRow], by: Callable[[AttemptRow], K]) -> dict[K, list[AttemptRow]]:

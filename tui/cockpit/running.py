@@ -23,7 +23,7 @@ from tui.cockpit.terminal.preferences import check_names, check_theme
 from tui.cockpit.terminal.themes import DARK
 from tui.cockpit.viewer import ExitNote
 from tui.config import Preferences
-from tui.facts.report import PRINTED, report_of
+from tui.facts.report import PANES, report_of
 from tui.facts.tables import Column
 from tui.print.plain import colours
 
@@ -82,7 +82,7 @@ def titles(columns: Sequence[Column]) -> tuple[str, ...]:
 TABLES: dict[str, tuple[str, ...]] = {
     "sessions": titles(home_view.COLUMNS),
     "tasks": fleet_view.EXTRAS,
-    **{pane: titles(sections(report_of(SessionState()))[0].columns) for pane, sections in PRINTED.items()},
+    **{pane: titles(sections(report_of(SessionState()))[0].columns) for pane, sections in PANES.items()},
 }
 """Names of the columns by table: of Home, of Fleet (beside task, best and instances), and of the Report."""
 

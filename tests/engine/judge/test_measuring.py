@@ -26,7 +26,6 @@ from sessions.events import (
     SessionFinished,
     checked,
 )
-from sessions.metrics.attempt_row import attempt_rows
 from sessions.store.attempt_commits import attempt_message
 from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
@@ -44,9 +43,8 @@ from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
 from tui.cockpit.screens.header import header_line
-from tui.facts.evaluation.spread import spread_lines
+from tui.facts.evaluation.spread import by_gpu_words, spread_lines
 from tui.facts.instance import FactsCache
-from tui.facts.report.metrics import task_metrics
 from tui.facts.settings_words import timing_words
 from tui.print.narrate import Narrator
 from tui.print.summary import summary
@@ -105,7 +103,7 @@ async def test_attempt_is_measured_on_every_gpu_after_the_end(tmp_path: Path) ->
         "GPU 2: infra error: GPU 2 is in quarantine: it hangs",
     ]
     assert "vector_add#1/1 on GPU 1: 1.40x against eager" in summary(state)
-    assert task_metrics(state, list(attempt_rows(state)))[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
+    assert by_gpu_words(winner) == "0 1.50x, 1 1.40x, 2 -"
     pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160)))
     assert "timed again on these GPUs, in new processes" in pane
     assert re.search(r"^small +1 .* 1\.40x ", pane, re.MULTILINE), "one row per GPU"

@@ -54,27 +54,3 @@ def test_rows_that_are_left_out_are_counted_by_reason() -> None:
     kept, left_out = selection.counted_rows(rows)
     assert list(kept) == MIXED[:4]
     assert left_out == {"our failure": 1, "unsupported": 1, "weak oracle": 1, "kernel of a person": 1}
-
-
-def test_best_row_is_the_first_of_the_highest_rank_that_no_person_rejected() -> None:
-    rows = [
-        row(number=1, verdict=Verdict.WRONG),
-        row(number=2, speedup=1.5),
-        row(number=3, speedup=1.5),
-        row(number=4, speedup=9.0, rejected=True),
-    ]
-    assert selection.best_row(rows) is rows[1]
-    assert selection.best_row(rows[3:]) is None
-    assert selection.best_rows([*rows, row("a/y"), row("a/y", session="t")]) == [
-        rows[1],
-        row("a/y"),
-        row("a/y", session="t"),
-    ]
-
-
-def test_task_is_called_if_any_of_its_attempts_ran() -> None:
-    rows = [row(verdict=Verdict.CALL_ERROR, place=(1.0,)), row(number=2, verdict=Verdict.WRONG, place=(0.0,))]
-    (best,) = selection.best_rows(rows)
-    assert (best.number, best.call) == (1, True)
-    (best,) = selection.best_rows([rows[0], row(number=2, rejected=True)])
-    assert not best.call, "what a person rejected does not count"

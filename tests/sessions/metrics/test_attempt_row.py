@@ -9,9 +9,7 @@ from harness import Verdict
 from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
-from sessions.metrics.selection import best_rows
 from sessions.state.folding import fold
-from sessions.state.winners import bests_by_task
 from tests.support.sessions import story
 
 
@@ -30,16 +28,6 @@ def test_each_judged_attempt_has_a_row_by_instance_and_number(rows: list[Attempt
     assert {(row.task, row.suite, row.method, row.independent) for row in rows} == {
         ("starter/softmax", "starter", "geak", True)
     }
-
-
-def test_a_rejected_winner_is_no_best_row() -> None:
-    rejected = ev.DecisionMade(attempt="softmax#1/3", accepted=False, why="no", by="me")
-    state = fold([story.started(), *story.after_start(), rejected])
-    rows = list(attempt_rows(state))
-    assert next(row for row in rows if row.attempt == "softmax#1/3").rejected
-    assert [row.attempt for row in best_rows(rows)] == [
-        best.attempt for best in bests_by_task(state).values()
-    ]
 
 
 def test_weak_oracle_and_provenance_of_an_evaluation_are_in_its_row() -> None:

@@ -21,7 +21,6 @@ from sessions.best_ever import BestEver
 from sessions.listing.description import summarise
 from sessions.listing.info import Standing, info_of
 from sessions.metrics.attempt_row import attempt_rows
-from sessions.metrics.selection import best_rows
 from sessions.state.bests import measured_bests
 from sessions.state.cases import case_rows
 from sessions.state.speed import speed_of
@@ -60,8 +59,8 @@ from tui.facts.report import PANES, facts_of, report_of
 from tui.facts.report.attempt_sections import attempt_sections, changes_of, decision_sections
 from tui.facts.report.count_sections import task_costs
 from tui.facts.report.document import Document
-from tui.facts.report.panes import metric_sections
 from tui.facts.report.reading import ReportReader
+from tui.facts.report.tables import RowSet
 from tui.facts.report.winner_sections import winner_sections
 from tui.facts.session_fields import session_fields
 from tui.facts.text_diff import compare_lines
@@ -142,7 +141,7 @@ def printed_report(state: SessionState) -> str:
 
 
 def document(state: SessionState) -> Document:
-    return ReportReader([report_of(state)], None).document(kernels=True, metrics=True)
+    return ReportReader([report_of(state)], None).document(kernels=True)
 
 
 def html(state: SessionState) -> str:
@@ -233,11 +232,9 @@ def test_exam_and_tolerance_have_one_sentence_each() -> None:
 
 
 def test_metrics_keep_the_bound_of_a_winner() -> None:
-    report = report_of(session())
-    _, by_task = metric_sections(report)
-    cells = {
-        column.title: cell.text for column, cell in zip(by_task.columns, by_task.rows[0].cells, strict=True)
-    }
+    (overall,) = (section for section in document(session()).sections if section.name == "overall")
+    columns, (texts,) = overall.printed()
+    cells = dict(zip([column.title for column in columns], texts, strict=True))
     assert cells["speedup"] == SPEED
     assert cells["GEAK mean"].startswith(">= ")
 
@@ -276,11 +273,11 @@ def test_best_attempts_and_spending_are_the_same_everywhere() -> None:
     state = session()
     report = report_of(state)
     (outcome,) = outcomes(state)
-    bests = {outcome.best.attempt, report.winners[0].attempt, report.metrics[0].best_attempt}
+    bests = {outcome.best.attempt, report.winners[0].attempt}
     assert bests == {BEST} == set(summarise(state).best.values())
     (cost,) = task_costs(state)
-    assert (outcome.attempts, cost.attempts, report.metrics[0].attempts) == (4, 4, 4)
-    assert cost.spent.cost_usd == report.metrics[0].cost_usd == pytest.approx(state.cost_usd)
+    assert (outcome.attempts, cost.attempts, report.tally.judged) == (4, 4, 4)
+    assert cost.spent.cost_usd == pytest.approx(state.cost_usd)
     spent = facts_of(report)["spent"]
     assert spent in summary(state)
     assert spent in printed_report(state)
@@ -409,18 +406,18 @@ def test_confirmed_counts_winners_only() -> None:
     log.attempt("softmax#1/1", RIGHT_SOURCE, timed(softmax_cases(1.5)))
     log.exam("softmax#1/1", msgspec.structs.replace(examined(), task="starter/softmax"))
 
-    def confirmed() -> tuple[int, int | None, bool]:
+    def confirmed() -> tuple[int, bool, bool]:
         state = fold(log.events)
         header = header_line(state, FactsCache().all(state), name="s", status=(), concerns=(), width=200)
         return (
             len(summarise(state).confirmed or ()),
-            report_of(state).metrics[0].confirmed,
+            "1 confirmed" in facts_of(report_of(state))["tasks"],
             "1 confirmed" in plain(header),
         )
 
-    assert confirmed() == (1, 1, True)
+    assert confirmed() == (1, True, True)
     log.attempt("softmax#1/2", FAST_SOURCE, timed(softmax_cases()))
-    assert confirmed() == (0, 0, False), "the exam confirmed an attempt that is the best no more"
+    assert confirmed() == (0, False, False), "the exam confirmed an attempt that is the best no more"
 
 
 def test_one_diff_has_one_size_on_screen_and_in_the_report() -> None:
@@ -544,8 +541,8 @@ def test_surfaces_that_name_cases_say_the_same_of_them(
 
 def test_of_attempts_that_tie_prompts_agents_and_rows_name_the_earlier_too() -> None:
     state = with_a_case_that_is_not_timed()
-    (best,) = best_rows(attempt_rows(state))
-    named = {best.attempt, best_answer(state, "softmax#1").attempt, state.instances["softmax#1"].best}
+    best = RowSet(tuple(attempt_rows(state))).bests.attempt
+    named = {*best, best_answer(state, "softmax#1").attempt, state.instances["softmax#1"].best}
     assert named == {"softmax#1/1"} == {report_of(state).winners[0].attempt}
 
 
@@ -555,7 +552,8 @@ def test_tokens_that_no_call_counts_are_unknown_on_every_surface() -> None:
     (usage, *_) = model_usage(state)
     assert {row.input_tokens for row in attempt_rows(state)} == {None}
     assert info.document()["input_tokens"] is info.document()["output_tokens"] is None
-    assert usage.input_tokens is usage.output_tokens is report_of(state).metrics[0].input_tokens is None
+    (cost,) = task_costs(state)
+    assert usage.input_tokens is usage.output_tokens is cost.spent.input_tokens is None
     assert session_fields(info)["tokens"] is None
     assert "0 in" not in summary(state) + printed_report(state)
 

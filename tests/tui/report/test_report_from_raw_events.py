@@ -138,7 +138,7 @@ def both() -> tuple[dict[str, list[dict[str, Any]]], list[Raw], Document]:
     journals = list(study())
     rows = tuple(row for events in journals for row in attempt_rows(fold(events)))
     row_set = RowSet(rows, task_kinds({row.task for row in rows}, None))
-    document = rows_document(row_set, tables=tables_of(row_set))
+    document = rows_document(row_set)
     raw = [attempt for events in journals for attempt in raw_attempts(map(encode, events))]
     counted = [
         attempt

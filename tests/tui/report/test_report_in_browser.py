@@ -67,7 +67,7 @@ def page() -> str:
         else event
         for event in measured()
     ]
-    return as_html(ReportReader([report_of(fold(events))], None).document(kernels=True, metrics=False))
+    return as_html(ReportReader([report_of(fold(events))], None).document(kernels=True))
 
 
 def look(folder: Path, width: int, *, dark: bool) -> Seen:

@@ -23,7 +23,7 @@ PLACE = re.compile(r">\{\\raggedright\\arraybackslash\}p\{0.4\\textwidth\}|[lr]"
 
 
 def test_each_table_shrinks_to_the_text_and_folds_long_words() -> None:
-    whole = ReportReader([report_of(fold(measured()))], None).document(kernels=False, metrics=False)
+    whole = ReportReader([report_of(fold(measured()))], None).document(kernels=False)
     page = as_latex(whole)
     sections = [section for section in whole.sections if section.rows]
     assert page.count("\\begin{tabular}") == len(sections)

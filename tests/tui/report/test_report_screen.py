@@ -88,10 +88,9 @@ async def test_keys_lead_through_the_report_to_attempts_and_back() -> None:
             "reads once",
         ]
         await enter("softmax#1/3")
-        for key in ("6", "7"):
-            await pilot.press(key, "enter", "L")
-            await pilot.pause()
-            assert app.screen is screen, "rows of cost and metrics have no attempt"
+        await pilot.press("6", "enter", "L")
+        await pilot.pause()
+        assert app.screen is screen, "rows of cost have no attempt"
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet again")
 
@@ -109,7 +108,7 @@ async def test_chosen_pane_has_the_body_and_shows_the_texts_that_its_table_cuts(
         table.select(longest.key)
         await pilot.pause()
         assert text in " ".join(screen.detail.text.split())
-        await pilot.press("7", "5")
+        await pilot.press("6", "5")
         await pilot.pause()
         assert text not in " ".join(screen.detail.text.split()), "no row of another pane"
 
@@ -173,7 +172,7 @@ async def test_files_are_written_and_named(
     assert files_in(tmp_path) == sorted(
         f"report-2-sessions{number}.{ending}" for ending in endings for number in ("", "~2")
     ), "no file is replaced"
-    assert (tmp_path / "report-2-sessions.csv").read_text().startswith("session,method,")
+    assert (tmp_path / "report-2-sessions.csv").read_text().startswith("session,series,")
 
 
 async def test_report_that_cannot_be_made_says_why_in_one_line(home: Home) -> None:

@@ -25,7 +25,7 @@ from tests.support.sessions.rows import row
 from tui.facts.report import Section, report_of
 from tui.facts.report.document import Document, rows_document
 from tui.facts.report.section import Plot
-from tui.facts.report.tables import TABLES, RowSet, tables_of
+from tui.facts.report.tables import TABLES, RowSet
 from tui.facts.report.tables.contamination import likenesses
 from tui.print.markdown_text import inline
 from tui.print.report import PAGES, as_csv, document_data
@@ -82,6 +82,26 @@ def test_sample_is_the_best_attempt_of_each_task_of_each_session() -> None:
         "Speedups are against triton.",
         "Left out: 1 unsupported, 1 our failure, 1 kernel of a person, 1 weak oracle.",
     )
+
+
+def test_best_attempt_is_the_first_of_the_highest_rank_that_no_person_rejected() -> None:
+    rows = (
+        wrong(),
+        timed(number=2, speedup=1.5),
+        timed(number=3, speedup=1.5),
+        timed(number=4, speedup=9.0, rejected=True),
+    )
+    (line,) = cells(table("winners", *rows))
+    assert (line["attempt"], line["speedup"]) == (rows[1].attempt, "1.50x")
+
+
+def test_task_is_called_if_any_of_its_attempts_that_no_person_rejected_ran() -> None:
+    def call(second: AttemptRow) -> str:
+        first = row(X, verdict=Verdict.CALL_ERROR, place=(1.0,))
+        return cells(table("overall", first, second))[0]["call"]
+
+    assert call(wrong(number=2, place=(0.0,))) == "100.00 %"
+    assert call(wrong(number=2, rejected=True)) == "0.00 %"
 
 
 def test_labels_of_the_plan_name_methods_and_models() -> None:
@@ -286,7 +306,7 @@ def test_verdicts_by_the_original_protocol_are_read_from_the_files_of_a_suite(tm
 
 
 def test_report_without_attempts_says_so() -> None:
-    assert PAGES["table"](rows_document(RowSet(()), tables=())) == "attempts  none was judged yet"
+    assert PAGES["table"](rows_document(RowSet(()))) == "attempts  none was judged yet"
 
 
 def test_copy_of_the_own_kernel_is_found() -> None:
@@ -308,7 +328,7 @@ def test_cost_of_a_solved_task_has_the_failed_attempts_in_it() -> None:
 
 def whole() -> Document:
     rows = RowSet(STUDY, {X: TaskKind("Fusion", 2), Y: TaskKind("<b>&", 4)})
-    return rows_document(rows, tables=tables_of(rows))
+    return rows_document(rows)
 
 
 def test_every_format_of_the_tables_has_the_same_cells() -> None:
@@ -317,7 +337,7 @@ def test_every_format_of_the_tables_has_the_same_cells() -> None:
     data = {entry["table"]: entry["rows"] for entry in document_data(document)["tables"]}
     for section in document.sections:
         columns, rows = section.printed_cells()
-        alone = Document(section.title, {}, (section,), is_one_table=True)
+        alone = Document(section.title, {}, (section,))
         printed = list(csv.reader(io.StringIO(as_csv(alone))))
         assert printed[0] == [column.title for column in columns]
         for line, texts, values in zip(rows, printed[1:], data[section.name], strict=True):

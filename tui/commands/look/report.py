@@ -37,7 +37,7 @@ EXTRA = "pandas", "matplotlib", "scipy"
 MISSING = "needs {}, which is not installed; pip install 'wavedeck[reports]'"
 MORE = (
     "tables without data are left out. Cases, attempts and reasons of a winner: wavedeck report SESSION; "
-    "similarity of kernels: --table contamination; kernels and decisions: -o page.html"
+    "similarity of kernels: --table contamination; kernels: -o page.html"
 )
 """Names the commands for parts that the text of several sessions leaves out."""
 MEANINGS: tuple[Field[tuple[str, str, str]], ...] = (
@@ -85,7 +85,7 @@ def report_command(
 
     By default of the newest session. Then come the attempts of each instance, verdicts, decisions of people, cost, and the
     field's metrics. The report of several sessions has the tables over all their attempts. Tables without data are left out.
-    `csv` has one table, or the metrics by task; `html` also the kernels of the winners; `svg` and `pdf` the plots alone.
+    `csv` has one table, by default all attempts; `html` also the kernels of the winners; `svg` and `pdf` the plots alone.
 
     With --best, a task has a line for each baseline and each product, partition, driver, torch and Triton. It also has
     kernels of people, tasks with a weak oracle, and the times of `recheck --attempts`.
@@ -105,25 +105,18 @@ def report_command(
             f"no table is called {table!r}{nearest(table, TABLES)}; there are: {', '.join(TABLES)}"
         )
     forms = [form or _form_of(output) for output in outputs] or [form or "table"]
+    opened = open_sessions(sessions or (LATEST,))
     missing = [name for name in EXTRA if find_spec(name) is None]
-    if missing and (table is not None or forms != ["table"]):
-        subject = (
-            f"--table {table}"
-            if table is not None
-            else f"the format {next(form for form in forms if form != 'table')}"
-        )
+    if missing and (subject := _needs_extra(table, forms, len(opened))):
         raise Complaint(f"{subject} {MISSING.format(missing[0])}")
     if forms[0] in DRAWN and not outputs:
         raise Complaint(f"{forms[0]} is no text; write it to a file with -o plots.{forms[0]}")
-    opened = open_sessions(sessions or (LATEST,))
     reader = ReportReader(opened, home_from(os.environ).suites, lambda session: session.rows)
-    if table == ATTEMPTS:
-        pages = {form: _attempts_page(reader, form) for form in forms}
-    else:
+    of_attempts = forms if table == ATTEMPTS else [form for form in forms if form == "csv" and table is None]
+    pages = {form: _attempts_page(reader, form) for form in of_attempts}
+    if rest := [form for form in forms if form not in pages]:
         document = _document(reader, table, forms, len(opened), tables=not missing)
-        pages = {form: _page(document, form) for form in forms}
-        if len(opened) == 1 and table is None and not document.metrics:
-            say(f"session {opened[0].name} names no tasks: nothing to report")
+        pages |= {form: _page(document, form) for form in rest}
     if not any(pages.values()):
         raise Complaint("there is no plot: nothing was timed")
     for output, form in zip(outputs, forms, strict=False):
@@ -142,19 +135,25 @@ def report_command(
             say(MORE)
 
 
+def _needs_extra(table: str | None, forms: list[str], sessions: int) -> str:
+    """Return the part of a command that needs the extra; empty for the text of one session."""
+    if table is not None:
+        return f"--table {table}"
+    form = next((form for form in forms if form != "table"), "")
+    return f"the format {form}" if form else "the report of several sessions" if sessions > 1 else ""
+
+
 def _document(
     reader: ReportReader[OpenedSession], table: str | None, forms: list[str], sessions: int, *, tables: bool
 ) -> Document:
     if table is None:
-        return reader.document(
-            tables=tables, kernels="html" in forms, metrics=any(form in DATA for form in forms)
-        )
+        return reader.document(tables=tables, kernels="html" in forms)
     section = reader.table(table)
     if not section.rows:
         raise Complaint(
             f"table {table!r} has no data in {counted(sessions, 'session')}; leave out --table to see all"
         )
-    return Document(section.title, {}, (section,), is_one_table=True)
+    return Document(section.title, {}, (section,))
 
 
 def _page(document: Document, form: str) -> bytes:
@@ -177,9 +176,7 @@ def _attempts_page(reader: ReportReader[OpenedSession], form: str) -> bytes:
         return str(frame.to_csv(index=False)).rstrip().encode()
     rows = json.loads(frame.to_json(orient="records"))
     data = {"table": ATTEMPTS, "title": "Attempts", "notes": (), "rows": rows}
-    return json_document(
-        {"schema": 2, "title": "Attempts", "facts": {}, "metrics": (), "tables": [data]}, indented=True
-    )
+    return json_document({"schema": 3, "title": "Attempts", "facts": {}, "tables": [data]}, indented=True)
 
 
 def _form_of(file: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .model import SessionReport, report_of
-from .panes import PANES, PRINTED, facts_of, sections_of
+from .panes import PANES, facts_of, sections_of
 from .section import Section
 
-__all__ = ["PANES", "PRINTED", "Section", "SessionReport", "facts_of", "report_of", "sections_of"]
+__all__ = ["PANES", "Section", "SessionReport", "facts_of", "report_of", "sections_of"]

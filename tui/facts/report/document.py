@@ -11,7 +11,6 @@ from tui.facts.settings_words import REFERENCE_SHOWN
 from tui.facts.vocabulary import counted, duration, grouped, money, percent
 
 from .kernels import WinnerKernel
-from .metrics import TaskMetrics
 from .model import SessionReport
 from .panes import facts_of, sections_of
 from .section import Section
@@ -26,12 +25,8 @@ class Document:
     facts: dict[str, str]
     """The facts above the sections, by name."""
     sections: tuple[Section, ...]
-    metrics: tuple[TaskMetrics, ...] = ()
-    """The metrics by task of each session, for data files."""
     kernels: tuple[WinnerKernel, ...] = ()
     """Shown by the HTML page alone."""
-    is_one_table: bool = False
-    """True if a person asked for one table by name."""
 
 
 def session_document(
@@ -39,25 +34,17 @@ def session_document(
 ) -> Document:
     """Return the report of one session: its sections, then the tables over its rows unless they are `None`."""
     tables = tables_of(rows, but=IN_SESSION) if rows is not None else ()
-    sections = (*sections_of(report), *tables)
-    return Document(report.session, facts_of(report), sections, report.metrics, tuple(kernels))
+    return Document(report.session, facts_of(report), (*sections_of(report), *tables), tuple(kernels))
 
 
-def rows_document(
-    rows: RowSet,
-    *,
-    tables: Sequence[Section],
-    metrics: Sequence[TaskMetrics] = (),
-    kernels: Sequence[WinnerKernel] = (),
-) -> Document:
-    """Return the report of several sessions: facts about their rows, and these sections."""
+def rows_document(rows: RowSet, kernels: Sequence[WinnerKernel] = ()) -> Document:
+    """Return the report of several sessions: facts about their rows, and the tables over them."""
     if not rows.rows:
-        facts = {"attempts": "none was judged yet"} | _unjudged(rows)
-        return Document("Report", facts, (), tuple(metrics))
+        return Document("Report", {"attempts": "none was judged yet"} | _unjudged(rows), ())
     studies = _names(split_series(row.series).study for row in rows.rows if row.series)
     sessions = _names(row.session for row in rows.rows)
     title = studies[0] if len(studies) == 1 else counted(len(sessions), "session")
-    return Document(f"Report of {title}", _facts(rows), tuple(tables), tuple(metrics), tuple(kernels))
+    return Document(f"Report of {title}", _facts(rows), tuple(tables_of(rows)), tuple(kernels))
 
 
 def _facts(rows: RowSet) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The report of a session: its winners, the tasks without one, and its metrics. The sections say all of it and the counts."""
+"""The report of a session: its winners, and the tasks without one. The sections say all of it and the counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from harness import Evaluation, Verdict
 from harness.wire.device import is_cpu
-from sessions.metrics.attempt_row import AttemptRow, attempt_rows
+from sessions.events import GIVEN
 from sessions.names import split_attempt
 from sessions.state.cases import CaseRow, attempt_cases
 from sessions.state.speed import Speed, fastest_first
@@ -18,8 +18,6 @@ from sessions.state.winners import accepted_attempt, bests_by_task
 from tui.facts.endings import ending_words
 from tui.facts.evaluation.provenance import distinct_provenances, provenance_words
 from tui.facts.evaluation.verdict import failure_words
-
-from .metrics import TaskMetrics, task_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +67,31 @@ class SessionReport:
     """Fastest first; winners without times come last, in the session's order."""
     unsolved: tuple[Unsolved, ...]
     tally: Tally
-    rows: tuple[AttemptRow, ...]
-    """One row for each judged attempt."""
-    metrics: tuple[TaskMetrics, ...]
-    """One row for each task; with several tasks, the last row is over all."""
 
     @property
     def session(self) -> str:
         """Name of the session; empty before its first event."""
         return self.state.started.session if self.state.started else ""
+
+    @property
+    def solved(self) -> set[str]:
+        """Tasks with a correct attempt that no person gave, and whose instance no person added."""
+        return {
+            instance.task
+            for key, instance in self.state.instances.items()
+            for attempt in instance.attempts
+            if attempt.verdict is Verdict.CORRECT
+            and key not in self.state.forks
+            and attempt.origin not in GIVEN
+        }
+
+    @property
+    def against(self) -> str:
+        """Names of the timing baselines; empty if nothing was timed."""
+        judged = (attempt.judged for attempt in self.state.attempts())
+        return ", ".join(
+            dict.fromkeys(name for facts in judged if facts is not None for name in facts.against)
+        )
 
     @property
     def is_measured(self) -> bool:
@@ -116,14 +130,12 @@ class SessionReport:
 
 def report_of(state: SessionState) -> SessionReport:
     """Return the report of a session. Pure: the same state gives the same report, live and in replay."""
-    bests, rows = bests_by_task(state), tuple(attempt_rows(state))
+    bests = bests_by_task(state)
     return SessionReport(
         state,
         winners=tuple(_winners(state, bests)),
         unsolved=tuple(_unsolved(state, bests)),
         tally=tally(state.attempts()),
-        rows=rows,
-        metrics=tuple(task_metrics(state, rows)),
     )
 
 

@@ -14,14 +14,11 @@ from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.metrics.task_kinds import task_kinds
 from suites import SuiteError, Task, baseline_source, load_task
 
-from .attempt_sections import decision_sections
 from .document import Document, rows_document, session_document
-from .kernels import winner_kernels
-from .metrics import TaskMetrics
+from .kernels import WinnerKernel, winner_kernels
 from .model import SessionReport, report_of
-from .panes import metric_sections
-from .section import Section, joined
-from .tables import CONTAMINATION, TABLES, RowSet, tables_of
+from .section import Section
+from .tables import CONTAMINATION, TABLES, RowSet
 from .tables.contamination import likenesses
 from .tables.hardware import winning_rows
 from .tables.row_set import Likeness
@@ -53,37 +50,29 @@ class ReportReader(Generic[S]):
         self._read_rows = read_rows
         self._loaded: dict[str, Task | None] = {}
 
-    def document(self, *, kernels: bool, metrics: bool, tables: bool = True) -> Document:
+    def document(self, *, kernels: bool, tables: bool = True) -> Document:
         """Return the report of one session, or of several.
 
-        With `tables` it has the tables over all attempts, which need the extra `reports`. With `kernels` it has the sources
-        of winners; of several sessions also decisions, and what the sources are like. With `metrics`, a report of several
-        sessions has the metrics by task, which that of one session always has.
+        Tables over attempts need the extra `reports`; without `tables`, that of one session has none. With `kernels` it has
+        the sources of the winners, and that of several sessions also what these are like.
         """
         if len(self._sessions) == 1:
             return self._of_session(tables=tables, kernels=kernels)
         rows = self._all_rows()
-        if not (kernels or metrics) and tables:
-            return rows_document(rows, tables=tables_of(rows))
-        best = {(winner.session, winner.attempt) for winner in winning_rows(rows)} if kernels else set()
-        own = self._own_kernels(rows) if kernels else {}
+        if not kernels:
+            return rows_document(rows)
+        best = {(winner.session, winner.attempt) for winner in winning_rows(rows)}
+        own = self._own_kernels(rows)
         alike: list[Likeness] = []
-        by_task: list[TaskMetrics] = []
-        chosen, decisions, measured = [], [], []
+        chosen: list[WinnerKernel] = []
         for report in self._reports():
-            by_task += report.metrics
-            measured.append((report.session, metric_sections(report)[-1]))
-            if kernels:
-                alike += likenesses([report], own)
-                decisions.append((report.session, decision_sections(report)[0]))
-                chosen += [
-                    kernel
-                    for kernel in winner_kernels(report, self._task)
-                    if (kernel.session, kernel.attempt) in best
-                ]
-        sections = tables_of(replace(rows, likenesses=tuple(alike))) if tables else [joined(measured)]
-        sections += [section for section in [joined(decisions)] if section.rows] if decisions else []
-        return rows_document(rows, tables=sections, metrics=by_task if metrics else (), kernels=chosen)
+            alike += likenesses([report], own)
+            chosen += [
+                kernel
+                for kernel in winner_kernels(report, self._task)
+                if (kernel.session, kernel.attempt) in best
+            ]
+        return rows_document(replace(rows, likenesses=tuple(alike)), chosen)
 
     def table(self, name: str) -> Section:
         """Return one table; without rows if it has no data."""

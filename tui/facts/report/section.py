@@ -72,7 +72,7 @@ class Section:
     rows: tuple[Row, ...] = ()
     """
     The key of a row about an attempt begins with the attempt, sometimes with `|` and more behind it. Other keys begin
-    with `task:`, `stage:` or `metric:`.
+    with `task:` or `stage:`.
     """
     bars: tuple[TimedWinner, ...] = ()
     """Winners, to draw their speedups as bars."""
@@ -95,20 +95,6 @@ class Section:
         """Return the same columns with the texts of the cells."""
         columns, rows = self.printed_cells()
         return columns, [[cell.text for cell in row] for row in rows]
-
-
-def joined(parts: Sequence[tuple[str, Section]]) -> Section:
-    """Return one section of the same section of several sessions, with the session of each row."""
-    first = parts[0][1]
-    return Section(
-        first.title,
-        columns=(*first.columns, Column("session", 25, 34, keep=True)),
-        rows=tuple(
-            Row(f"{session}|{row.key}", (*row.cells, Cell(session, "key")), row.style)
-            for session, section in parts
-            for row in section.rows
-        ),
-    )
 
 
 def _unbounded(column: Column) -> Column:

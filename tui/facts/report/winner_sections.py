@@ -179,7 +179,7 @@ def winner_sections(report: SessionReport) -> tuple[Section, ...]:
 def _notes(report: SessionReport) -> Iterator[str]:
     """Yield what a reader must know about the winners."""
     if not report.winners:
-        rejected = any(metrics.solved for metrics in report.metrics)
+        rejected = bool(report.solved)
         why = "People rejected every correct attempt." if rejected else "No task is solved."
         yield f"There is no winner. {why if report.tally.judged else 'No attempt was judged yet.'}"
         return

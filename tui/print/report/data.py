@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from tui.facts.report import Section
 from tui.facts.report.document import Document
-from tui.facts.report.metrics import TaskMetrics
 from tui.facts.tables import NOTHING, Cell
 from tui.print.plain import csv_page
 
 
 def as_csv(document: Document) -> str:
-    """Return one table as CSV, else every metric of every task; an unknown value is an empty cell."""
-    if document.is_one_table:
-        columns, rows = document.sections[0].printed_cells()
-        return csv_page([column.title for column in columns], [list(map(_value, row)) for row in rows])
-    return csv_page(TaskMetrics.__struct_fields__, map(msgspec.structs.astuple, document.metrics))
+    """Return a document of one table as CSV; an unknown value is an empty cell."""
+    (section,) = document.sections
+    columns, rows = section.printed_cells()
+    return csv_page([column.title for column in columns], [list(map(_value, row)) for row in rows])
 
 
 def document_data(document: Document) -> dict[str, object]:
-    """Return a report for JSON, with one table or with all: facts, metrics by task, and every section with rows."""
+    """Return a report for JSON, with one table or with all: facts, and every section with rows."""
     return {
-        "schema": 2,
+        "schema": 3,
         "title": document.title,
         "facts": document.facts,
-        "metrics": document.metrics,
         "tables": [_table_data(section) for section in document.sections if section.rows],
     }
 

@@ -68,10 +68,6 @@ to base  change in speed against its base, on the cases that both timed;
 lines    added and removed against its base
 """,
     "verdicts": "Attempts by stage, and by verdict and class of error. `enter` opens the newest one.",
-    "metrics": """\
-The field's metrics over all tasks, and by task. `wavedeck report` also has
-tables by iteration, pass@k, hardware, refusals, and those of several sessions.
-""",
     "decisions": """\
 What people accepted and rejected, and why. `enter` opens the attempt.
 

@@ -38,7 +38,7 @@ TABLES: dict[str, Callable[[RowSet], Section]] = {
     "cost": cost,
 }
 """Every table by its name, in the order of a report."""
-IN_SESSION = frozenset({"overall", "winners", "stages", "errors", "cost"})
+IN_SESSION = frozenset({"winners", "stages", "errors", "cost"})
 """Tables that the report of one session has already, with more details."""
 
 

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import Verdict
-from sessions.metrics.accuracy import mean_pass_at_k, share
+from sessions.metrics.accuracy import mean_pass_at_k
 from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.selection import best_rows
-from sessions.metrics.speedup import mean_speedup
 from tests.support.sessions.rows import row
+from tui.facts.report.tables import TABLES, RowSet
 
 
 def outcomes(
@@ -35,6 +34,12 @@ def outcomes(
     ]
 
 
+def overall(*rows: AttemptRow) -> dict[str, str]:
+    """Return the row of the table `overall`, by the titles of its columns."""
+    columns, (texts,) = TABLES["overall"](RowSet(rows)).printed()
+    return dict(zip([column.title for column in columns], texts, strict=True))
+
+
 @pytest.mark.parametrize(
     ("table", "tasks", "correct", "mean", "accuracy", "speedup"),
     [
@@ -52,16 +57,14 @@ def test_totals_of_geak_follow_from_their_counts(
     """A failed first attempt of each task changes nothing: the best row counts."""
     rows = outcomes(correct, mean=mean, tasks=tasks)
     first = [row(later.task, number=0, verdict=Verdict.CALL_ERROR) for later in rows]
-    bests = best_rows([*first, *rows])
-    assert f"{100 * share(row.correct for row in bests):.2f}" == accuracy
-    assert f"{mean_speedup(row.geak for row in bests if row.geak):.2f}" == speedup
+    shown = overall(*first, *rows)
+    assert (shown["exec"], shown["GEAK mean"]) == (f"{accuracy} %", f"{speedup}x")
 
 
 def test_call_accuracy_of_geak_follows_from_its_counts() -> None:
     """Table 9: 27 of 184 run and 16 are correct without any module."""
-    rows = outcomes(16, called=27)
-    assert f"{100 * share(row.call for row in rows):.2f}" == "14.67"
-    assert f"{100 * share(row.correct for row in rows):.2f}" == "8.70"
+    shown = overall(*outcomes(16, called=27))
+    assert (shown["call"], shown["exec"]) == ("14.67 %", "8.70 %")
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=1, max_size=8))
