@@ -18,7 +18,6 @@ from textual.worker import Worker, WorkerState
 
 from sessions.home import Home
 from sessions.names import split_attempt
-from sessions.state.folding import fold
 from tui.actions.line import LineSubject, NotUnderstood, completions, explained, parse
 from tui.cockpit.data import attempts
 from tui.cockpit.desk import messages
@@ -41,7 +40,6 @@ from tui.facts.vocabulary import counted
 
 if TYPE_CHECKING:
     from engine.process.launch import EngineStart
-    from sessions.metrics.attempt_row import AttemptRow
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -233,7 +231,7 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
-        from tui.cockpit.screens.report.merged_report import MergedReportScreen
+        from tui.cockpit.screens.report.printed import MergedReportScreen
         from tui.cockpit.screens.report.report import ReportScreen
 
         if self.feed is not None:
@@ -243,14 +241,9 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.OpenComparison)
     def _on_open_comparison(self, message: messages.OpenComparison) -> None:
-        from tui.cockpit.screens.report.comparison import ComparisonScreen
+        from tui.cockpit.screens.report.printed import ComparisonScreen
 
-        self.push_screen(ComparisonScreen(message.first, message.second, read=self._read_rows))
-
-    def _read_rows(self, session: str) -> list[AttemptRow]:
-        from sessions.metrics.attempt_row import attempt_rows
-
-        return list(attempt_rows(fold(self._doors.load_story(session).events)))
+        self.push_screen(ComparisonScreen((message.first, message.second), self.home))
 
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:

@@ -23,7 +23,7 @@ from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.screens.report.merged_report import MergedReportScreen
+from tui.cockpit.screens.report.printed import MergedReportScreen
 from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import Complaint

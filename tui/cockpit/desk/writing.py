@@ -67,20 +67,20 @@ def write_reports(app: App[Any], home: Home, sessions: Sequence[str]) -> None:
     )
 
 
-def run_report(home: Home, words: Sequence[str], *, columns: int = 80) -> str:
-    """Return what `wavedeck report` prints; it runs in a process of its own, so that the app never loads its libraries.
+def run_command(home: Home, words: Sequence[str], *, columns: int = 80) -> str:
+    """Return what a command prints; it runs in a process of its own, so that the app never loads its libraries.
 
     Raises `Complaint` with its line if it fails. `columns` is the width of the text.
     """
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "tui", "report", *words],
+        [sys.executable, "-P", "-m", "tui", *words],
         capture_output=True,
         text=True,
         env={**os.environ, "WAVEDECK_HOME": str(home.root), COLUMNS: str(columns)},
         check=False,
     )
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["`wavedeck report` ended without a reason"]
+        lines = done.stderr.strip().splitlines() or [f"`wavedeck {words[0]}` ended without a reason"]
         raise Complaint(lines[-1].removeprefix("wavedeck: "))
     return done.stdout
 
@@ -98,7 +98,7 @@ def new_files(sessions: Sequence[str], folder: Path) -> list[Path]:
 def _write(app: App[Any], home: Home, sessions: Sequence[str], files: Sequence[Path]) -> None:
     folder = files[0].parent
     try:
-        run_report(home, [*sessions, *(word for file in files for word in ("-o", str(file)))])
+        run_command(home, ["report", *sessions, *(word for file in files for word in ("-o", str(file)))])
     except (OSError, Complaint) as error:
         words = f"The report was not written to {folder}: {error}"
         app.call_from_thread(app.notify, clean(words), severity="error", timeout=10, markup=False)

@@ -10,15 +10,14 @@ import pytest
 from harness import Verdict
 from sessions import Home, Recorder
 from sessions import events as ev
-from sessions.catalog import journal_of, list_sessions
+from sessions.catalog import list_sessions
 from tests.support.cockpit.cockpits import NARROW, at_home, until
 from tests.support.cockpit.pictures import screen_text
-from tests.support.cockpit.stories import read_story
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions import story
 from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.screens.report.comparison import ComparisonScreen
+from tui.cockpit.screens.report.printed import ComparisonScreen
 
 SENTENCE = "B solved 1 task more of 1 (95 %: -0.9 to 1.0, over the 1 task that only one side solved): the difference is not proven (p = 1)."
 
@@ -121,32 +120,16 @@ def test_two_kernels_need_their_task(shell: Shell) -> None:
     )
 
 
-async def test_cockpit_without_scipy_says_how_to_get_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    two_sessions(home)
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    app = at_home(
-        lambda: list_sessions(home), load=lambda name: read_story(name, journal_of(home, name).events)
-    )
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen) and bool(app.screen.table.rows), "Home")
-        await pilot.press("space", "space", "equals_sign")
-        await until(pilot, lambda: "'wavedeck[reports]'" in screen_text(app), "the next step")
-
-
 async def test_two_marked_sessions_are_compared(home: Home) -> None:
     two_sessions(home)
-    app = at_home(
-        lambda: list_sessions(home), load=lambda name: read_story(name, journal_of(home, name).events)
-    )
+    app = at_home(lambda: list_sessions(home), home=home)
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: isinstance(app.screen, HomeScreen) and bool(app.screen.table.rows), "Home")
         await pilot.press("space", "equals_sign")
         assert isinstance(app.screen, HomeScreen), "one marked session is not compared"
         await pilot.press("space", "equals_sign")
         await until(pilot, lambda: isinstance(app.screen, ComparisonScreen), "the comparison")
-        await until(pilot, lambda: app.screen.compared is not None, "its figures")
-        await pilot.pause()
-        assert "B solved 1 task more of 1" in screen_text(app)
+        await until(pilot, lambda: "B solved 1 task more of 1" in screen_text(app), "its figures")
         await pilot.press("b")
         words = "2,400 tokens an instance; 1 pair of instances of 1 task"
         await until(pilot, lambda: words in screen_text(app), "the figures at equal tokens")
