@@ -1,12 +1,10 @@
-"""A session as plain lines: event by event while it runs (`Narrator`), attempt by attempt when it is over (`log`)."""
+"""A session as plain lines, event by event."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from dataclasses import replace
 
-from sessions import AttemptState, InstanceState, SessionState
+from sessions import SessionState
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task, split_attempt, split_call, stage_word
@@ -14,19 +12,15 @@ from sessions.state.figure_words import ratio_words
 from sessions.state.folding import apply
 from suites.source.python_source import source_lines
 from tui.diagnostics import one_line
-from tui.facts.attempt import decided_words, origin_words, served_words
+from tui.facts.attempt import decided_words, origin_words
 from tui.facts.endings import ending_words
-from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
+from tui.facts.evaluation.certainty import exam_sentence, exam_word
 from tui.facts.evaluation.provenance import verification_words
 from tui.facts.evaluation.spread import measured_words
-from tui.facts.evaluation.times import missing_words
-from tui.facts.evaluation.verdict import error_table, headline
+from tui.facts.evaluation.verdict import headline
 from tui.facts.settings_words import method_words, timing_words
 from tui.facts.spending import spent_words
-from tui.facts.text_diff import unified_lines
-from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money
-
-from .plain import indented, tables_text
+from tui.facts.vocabulary import counted, duration, money
 
 LABEL_WIDTH = 20
 STRATEGY_WIDTH = 80
@@ -42,7 +36,10 @@ class Narrator:
     def lines(self, event: AnyEvent) -> list[str]:
         """Return the lines for one event, often none. Events of a resumed session may come again from the start."""
         apply(self.state, event)
-        line = self._line(event)
+        try:
+            line = self._line(event)
+        except (KeyError, ValueError):
+            line = None  # a journal from elsewhere may lack the attempt that an event names
         if line is None:
             return []
         label, words = line
@@ -211,69 +208,3 @@ def clock(seconds: float) -> str:
     """Return the time since the session began: `0:02:03`."""
     whole = max(0, int(seconds))
     return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
-
-
-def log(state: SessionState) -> Iterator[str]:
-    """Yield the whole session as text: attempts in order, each with calls, change and verdict."""
-    started = state.started
-    if started is not None:
-        method = method_words(started.method, started.options)
-        yield f"session {started.session}: {method} with {started.model}, seed {started.seed}"
-        if words := timing_words(started):
-            yield words
-        yield f"tasks {', '.join(started.tasks)}; devices {', '.join(started.devices)}; targets {', '.join(started.targets)}"
-    for level, message in state.notices:
-        yield f"{level}: {one_line(message)}"
-    for instance in state.instances.values():
-        by_name: dict[str, AttemptState] = {}
-        for attempt in instance.attempts:
-            by_name[attempt.attempt] = attempt
-            yield ""
-            yield from _attempt(attempt, by_name.get(attempt.base or ""), instance)
-        if instance.finished:
-            yield ""
-            message = f" ({instance.message})" if instance.message else ""
-            yield f"{instance.key} ended: {ending_words(instance.finished)}{message}; best {instance.best or UNKNOWN}"
-        if words := spent_words(instance.attempts):
-            yield f"{instance.key} spent {words}"
-
-
-def _attempt(attempt: AttemptState, base: AttemptState | None, instance: InstanceState) -> Iterator[str]:
-    yield f"== {attempt.attempt}  {origin_words(attempt)}"
-    for call in attempt.calls:
-        tokens = f"{grouped(call.usage.input_tokens)} tokens in, {grouped(call.usage.output_tokens)} out"
-        cost = f", {money(call.cost_usd)}" if call.cost_usd is not None else ""
-        warmth = ", at the model's own temperature (it accepts no other)" if call.own_temperature else ""
-        ending = (
-            f"failed: {call.failed}" if call.failed else f"{tokens}, {duration(call.seconds)}{cost}{warmth}"
-        )
-        served = f" ({words})" if (words := served_words(call)) else ""
-        retries = f", asked {counted(call.retries + 1, 'time')}" if call.retries else ""
-        yield f"   {call.role}: {ending if call.finished or call.failed else 'not finished'}{served}{retries}"
-    if attempt.strategy:
-        yield indented(f"strategy: {attempt.strategy}", 3)
-    if attempt.source:
-        yield from (f"   | {line}" for line in _change(attempt, base))
-    evaluation = attempt.evaluation
-    if evaluation is None:
-        yield "   not judged"
-        return
-    yield f"   {headline(evaluation)}"
-    if evaluation.not_timed:
-        yield f"   {missing_words(evaluation)}"
-    if attempt.device_s:
-        yield f"   {duration(attempt.device_s)} on devices"
-    if text := tables_text([replace(error_table(evaluation.error), title="")]):
-        yield indented(text, 5)
-    if attempt.exam is not None or is_winner(attempt, instance):
-        yield f"   {exam_sentence(attempt, instance)}"
-    if attempt.decision is not None:
-        yield f"   {decided_words(attempt.decision)}"
-
-
-def _change(attempt: AttemptState, base: AttemptState | None) -> list[str]:
-    source = source_lines(attempt.source or "")
-    if base is None or not base.source:
-        return source
-    before = source_lines(base.source)
-    return unified_lines(before, source, base.attempt, attempt.attempt) or ["(the same source)"]

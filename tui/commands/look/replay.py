@@ -6,12 +6,11 @@ import os
 
 import click
 
-from sessions import fold
 from tui.commands.keep.sessions import skipped_words
 from tui.commands.opening import open_session
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
-from tui.print.narrate import log
+from tui.print.narrate import Narrator
 from tui.print.plain import emit, interactive
 from tui.print.summary import summary
 
@@ -24,7 +23,7 @@ from tui.print.summary import summary
 def replay_command(session: str | None, *, speed: float) -> ExitCode:
     """Replay SESSION, by default the newest, on the screens of a run. Nothing is written and no model is called.
 
-    Without a terminal: print the session as text, attempt by attempt, with sources, changes and verdicts.
+    Without a terminal: print the lines that the run printed. For one attempt, see `wavedeck show`.
     """
     opened = open_session(session, newest=True)
     if interactive(os.environ):
@@ -34,9 +33,10 @@ def replay_command(session: str | None, *, speed: float) -> ExitCode:
     journal = opened.journal
     if journal.skipped:
         say(skipped_words(len(journal.skipped)))
-    state = fold(journal.events)
-    for line in log(state):
-        emit(line)
+    narrator = Narrator()
+    for event in journal.events:
+        for line in narrator.lines(event):
+            emit(line)
     emit("")
-    emit(summary(state))
+    emit(summary(narrator.state))
     return ExitCode.DONE

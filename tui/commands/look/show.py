@@ -13,7 +13,7 @@ from tui.commands.keep.sessions import attempt_row
 from tui.commands.opening import complete_words, open_attempt
 from tui.commands.options import json_option
 from tui.diagnostics import Complaint
-from tui.facts.attempt import decided_words, origin_words
+from tui.facts.attempt import decided_words, origin_words, served_words
 from tui.facts.evaluation.certainty import exam_sentence
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import spread_lines
@@ -81,6 +81,8 @@ def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) 
     yield f"{attempt.attempt} of {session}: {origin_words(attempt)}"
     if attempt.strategy:
         yield f"strategy: {attempt.strategy}"
+    if (call := code_call(attempt.calls)) is not None:
+        yield f"model: {', '.join(filter(None, (call.model, served_words(call))))}"
     yield ""
     yield (
         tables_text(evaluation_tables(attempt.evaluation)) if attempt.evaluation is not None else "not judged"
