@@ -5,111 +5,67 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sessions.names import short_task
+from .section import NamedSpeed
 
-from .section import TimedWinner
-
-NAME_CELLS = 24
-SHARE_CELLS = 24
 LEAST_CELLS = 10
 OUTLIER = 4.0
 """A speedup of more than so many times the median does not stretch the scale: its bar is cut, with a mark."""
+BAR, BASELINE = "█", "│"
+BEYOND = ">"
+"""A lower bound: the bar goes on."""
+LOW, BETWEEN, HIGH = "├─┤"
+"""Characters of an interval."""
+CUT = "//"
+"""End of a bar that is longer than the scale."""
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
-    """Characters of a bar."""
-
-    bar: str = "█"
-    beyond: str = ">"
-    """A lower bound: the bar goes on."""
-    low: str = "├"
-    between: str = "─"
-    high: str = "┤"
-    baseline: str = "│"
-    cut: str = "//"
-    """End of a bar that is longer than the scale."""
-
-
-PLAIN = Glyphs("#", ">", "[", "-", "]", "|", "//")
-"""Characters of ASCII."""
-
-
-@dataclass(frozen=True, slots=True)
-class FigureBar:
-    """One line: a name, a bar, and the figure in words."""
-
-    name: str
-    drawing: str
-    figure: str
-
-
-def bars_of(winners: Sequence[TimedWinner], cells: int, glyphs: Glyphs = PLAIN) -> list[FigureBar]:
-    """
-    Return a bar for each winner with a speedup, in the order of the winners. `cells` is the width of the drawing.
-
-    All bars have one linear scale from 0. The baseline's 1x has a mark of its own, and an interval covers its cells. A
-    bar that is longer than the scale ends with a mark.
-    """
-    timed = [winner for winner in winners if winner.speed is not None]
-    most = scale_end(timed)
-    return [
-        FigureBar(
-            short_task(winner.task),
-            _drawing(winner, most, max(cells, LEAST_CELLS), glyphs),
-            winner.speed.words if winner.speed is not None else "",
-        )
-        for winner in timed
-    ]
-
-
-def scale_end(winners: Sequence[TimedWinner]) -> float:
+def scale_end(speeds: Sequence[NamedSpeed]) -> float:
     """Return the speedup at the right end of the scale: a round number beyond each bar but outliers, at least 1.25."""
-    ends = [
-        max(winner.speed.value, winner.speed.interval[1] if winner.speed.interval else 0.0)
-        for winner in winners
-        if winner.speed is not None
-    ]
+    ends = [max(speed.value, speed.interval[1] if speed.interval else 0.0) for _, speed in speeds]
     limit = OUTLIER * statistics.median(ends) if ends else 1.0
     most = max([*(end for end in ends if end <= limit), 1.0]) * 1.02
     step: float = 10.0 ** math.floor(math.log10(most)) / 4
     return max(1.25, math.ceil(most / step) * step)
 
 
-def _drawing(winner: TimedWinner, most: float, cells: int, glyphs: Glyphs) -> str:
-    speed = winner.speed
-    assert speed is not None, "only winners with a speed have a bar"
+def bars_of(speeds: Sequence[NamedSpeed], cells: int) -> list[str]:
+    """
+    Return a bar of `cells` characters for each speedup.
+
+    All bars have one linear scale from 0. The baseline's 1x has a mark of its own, and an interval covers its cells. A
+    bar that is longer than the scale ends with a mark.
+    """
+    most = scale_end(speeds)
+    return [_bar(named, most, max(cells, LEAST_CELLS)) for named in speeds]
+
+
+def _bar(named: NamedSpeed, most: float, cells: int) -> str:
+    speed = named.speed
 
     def place(ratio: float) -> int:
         return min(cells - 1, int(ratio / most * cells))
 
     end = place(speed.value)
-    drawn = [glyphs.bar] * (end + 1) + [" "] * (cells - end - 1)
+    drawn = [BAR] * (end + 1) + [" "] * (cells - end - 1)
     if place(1.0) > end:
-        drawn[place(1.0)] = glyphs.baseline
+        drawn[place(1.0)] = BASELINE
     if speed.sign == ">=":
-        drawn[end:] = [glyphs.beyond] * (cells - end)
+        drawn[end:] = [BEYOND] * (cells - end)
     if speed.interval is not None and speed.interval[1] <= most:
         low, high = place(speed.interval[0]), place(speed.interval[1])
         if high > low:
-            drawn[low : high + 1] = [glyphs.low, *[glyphs.between] * (high - low - 1), glyphs.high]
-    if place(1.0) < end and drawn[place(1.0)] == glyphs.bar:
-        drawn[place(1.0)] = glyphs.baseline
+            drawn[low : high + 1] = [LOW, *[BETWEEN] * (high - low - 1), HIGH]
+    if place(1.0) < end and drawn[place(1.0)] == BAR:
+        drawn[place(1.0)] = BASELINE
     if speed.value > most:
-        drawn[-len(glyphs.cut) :] = glyphs.cut
+        drawn[-len(CUT) :] = CUT
     return "".join(drawn)
 
 
-def share_bar(share: float) -> str:
-    """Return a bar of a share of 0 to 1."""
-    return PLAIN.bar * round(share * SHARE_CELLS)
-
-
-def axis(winners: Sequence[TimedWinner], cells: int) -> str:
+def axis(speeds: Sequence[NamedSpeed], cells: int) -> str:
     """Return the scale under the bars: `0`, the baseline at `1x`, and the end."""
-    most = scale_end([winner for winner in winners if winner.speed is not None])
+    most = scale_end(speeds)
     cells = max(cells, LEAST_CELLS)
     end = f"{most:g}x"
     line = list("0" + " " * (cells - 1))
@@ -118,18 +74,3 @@ def axis(winners: Sequence[TimedWinner], cells: int) -> str:
         line[baseline : baseline + 2] = "1x"
     line[cells - len(end) :] = end
     return "".join(line)
-
-
-def bar_lines(winners: Sequence[TimedWinner], cells: int, glyphs: Glyphs = PLAIN) -> list[str]:
-    """Return the bars with names and figures, and the scale below; empty if no winner was timed."""
-    bars = bars_of(winners, cells, glyphs)
-    if not bars:
-        return []
-    names = min(NAME_CELLS, max(len(bar.name) for bar in bars))
-    lines = [f"{_cut(bar.name, names):<{names}}  {bar.drawing}  {bar.figure}" for bar in bars]
-    return [*lines, f"{'':<{names}}  {axis(winners, cells)}".rstrip()]
-
-
-def _cut(name: str, cells: int) -> str:
-    """Return a name in at most `cells` characters; the end of a name says more than its start."""
-    return name if len(name) <= cells else "..." + name[3 - cells :]

@@ -13,7 +13,6 @@ from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, duration, grouped, letter, money, percent, words
 
 from .attempt_sections import report_style
-from .bars import share_bar
 from .model import SessionReport
 from .section import Section, section_of
 
@@ -156,7 +155,6 @@ def verdict_sections(report: SessionReport) -> tuple[Section, ...]:
             lambda count: passed(count, percent(count.passed / judged)),
             "dim",
         ),
-        Field(Column("", 10, 60, drop=1), lambda count: share_bar(count.passed / judged), "bar"),
     )
     return (
         section_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from sessions.state.speed import Speed
 from tui.facts.tables import UNBOUNDED, Cell, Column, Field, Row, columns_of, known_cells, rows_of
@@ -28,29 +28,17 @@ class Curve(NamedTuple):
     points: tuple[Point, ...]
 
 
-class TimedWinner(Protocol):
-    """A task's winner that may have a speedup."""
-
-    @property
-    def task(self) -> str:
-        """Full name."""
-
-    @property
-    def speed(self) -> Speed | None:
-        """`None` if it was not timed."""
-
-
 class NamedSpeed(NamedTuple):
-    """A `TimedWinner` under a name."""
+    """The speedup of a task's winner."""
 
-    task: str
-    speed: Speed | None
+    name: str
+    speed: Speed
 
 
 class Bars(NamedTuple):
-    """A bar for the speedup of each winner."""
+    """A bar for each speedup."""
 
-    winners: tuple[TimedWinner, ...]
+    speeds: tuple[NamedSpeed, ...]
 
 
 class Plot(NamedTuple):
@@ -64,7 +52,7 @@ class Plot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A title, sentences, and a table or bars."""
+    """A title, sentences, and a table."""
 
     title: str
     sentences: tuple[str, ...] = ()
@@ -74,17 +62,15 @@ class Section:
     The key of a row about an attempt begins with the attempt, sometimes with `|` and more behind it. Other keys begin
     with `task:` or `stage:`.
     """
-    bars: tuple[TimedWinner, ...] = ()
-    """Winners, to draw their speedups as bars."""
     name: str = ""
     """Short name of a table over rows, as `--table` takes it."""
     plots: tuple[Plot | Bars, ...] = ()
-    """Drawn on the HTML page and in files of plots; the rows have the same figures."""
+    """Drawn on the HTML page and in files of plots, bars also on the screen; the rows have the same figures."""
 
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to show."""
-        return not (self.sentences or self.rows or self.bars)
+        return not (self.sentences or self.rows)
 
     def printed_cells(self) -> tuple[list[Column], list[list[Cell]]]:
         """Return columns and cells for a page, which folds long cells: without the columns that no row knows a value for."""

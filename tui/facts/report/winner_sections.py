@@ -19,10 +19,9 @@ from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
 from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, speed_style
 
 from .model import SessionReport, Unsolved, Winner
-from .section import Section, section_of
+from .section import Bars, NamedSpeed, Section, section_of
 
 CAUTION = "Compare only rows with the same baseline and the same device."
-SCALE = "The scale is linear from 0. The baseline has a mark at 1x, an interval two ends; > is a lower bound, // a cut bar."
 EXAM_STYLES = {
     Confirmation.CONFIRMED: "",
     Confirmation.NOT_CONFIRMED: "bad",
@@ -152,13 +151,16 @@ WHERE: tuple[Field[Winner], ...] = (
 
 
 def winner_sections(report: SessionReport) -> tuple[Section, ...]:
-    """Return the winners with the tasks without one, the bars of their speedups, why they are fast, and where they are."""
+    """Return the winners with the tasks without one, why they are fast, and where they are."""
     unsolved = report.unsolved if report.tally.judged else ()
-    timed = tuple(winner for winner in report.winners if winner.speed is not None)
+    speeds = tuple(
+        NamedSpeed(short_task(winner.task), winner.speed)
+        for winner in report.winners
+        if winner.speed is not None
+    )
     winners = section_of("Winners", WINNERS, report.winners, _attempt, further=map(_unsolved_row, unsolved))
     return (
-        replace(winners, sentences=tuple(_notes(report))),
-        Section("Speedup by task", sentences=(SCALE,) if timed else (), bars=timed),
+        replace(winners, sentences=tuple(_notes(report)), plots=(Bars(speeds),) if speeds else ()),
         section_of(
             "Why: the strategy in the model's words, or the closest attempt's error",
             WHY,

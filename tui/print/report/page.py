@@ -6,14 +6,13 @@ import re
 from pathlib import Path
 
 from tui.facts.report.document import Document
-from tui.facts.report.section import Bars
 from tui.facts.tables import NOTHING, Cell, Column
 
 HERE = Path(__file__).parent
 LONG = 48
 """Characters from which a text may be folded."""
 NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")
-STYLES = frozenset({"good", "bad", "warn", "dim", "bar"})
+STYLES = frozenset({"good", "bad", "warn", "dim"})
 
 
 def as_html(document: Document) -> str:
@@ -32,7 +31,7 @@ def as_html(document: Document) -> str:
         "code": _code_parts,
     }
     template = environment.get_template("page.html.j2")
-    return template.render(document=document, bars=Bars)
+    return template.render(document=document)
 
 
 def _classes(cell: Cell, column: Column) -> str:

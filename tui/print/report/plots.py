@@ -6,10 +6,9 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sessions.names import short_task
 from tui.facts.report.bars import scale_end
 from tui.facts.report.document import Document
-from tui.facts.report.section import Bars, Plot, TimedWinner
+from tui.facts.report.section import Bars, NamedSpeed, Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,12 +25,8 @@ STYLE = {
 
 
 def plots_of(document: Document) -> list[Plot | Bars]:
-    """Return the plots of all sections with data."""
-    return [
-        plot
-        for section in document.sections
-        for plot in (*([Bars(section.bars)] if section.bars else []), *section.plots)
-    ]
+    """Return the plots of all sections."""
+    return [plot for section in document.sections for plot in section.plots]
 
 
 def draw(plots: Sequence[Plot | Bars], form: str) -> bytes:
@@ -39,13 +34,13 @@ def draw(plots: Sequence[Plot | Bars], form: str) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    heights = [BAR_IN * len(plot.winners) + 0.9 if isinstance(plot, Bars) else HEIGHT_IN for plot in plots]
+    heights = [BAR_IN * len(plot.speeds) + 0.9 if isinstance(plot, Bars) else HEIGHT_IN for plot in plots]
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": repr(plots)}):
         figure = Figure(figsize=(WIDTH_IN, sum(heights)), layout="constrained")
         panels = figure.subplots(len(plots), 1, squeeze=False, height_ratios=heights)
         for axes, plot in zip(panels[:, 0], plots, strict=True):
             if isinstance(plot, Bars):
-                _draw_bars(axes, plot.winners)
+                _draw_bars(axes, plot.speeds)
             else:
                 _draw_curves(axes, plot)
         file = io.BytesIO()
@@ -60,20 +55,18 @@ def svg_element(plot: Plot | Bars) -> str:
     return text[text.index("<svg") :].replace("#000000", "currentColor").strip()
 
 
-def _draw_bars(axes: Axes, winners: Sequence[TimedWinner]) -> None:
-    timed = [(winner, winner.speed) for winner in winners if winner.speed is not None]
-    most = scale_end([winner for winner, _ in timed])
-    for place, (_, speed) in enumerate(timed):
+def _draw_bars(axes: Axes, speeds: Sequence[NamedSpeed]) -> None:
+    for place, (_, speed) in enumerate(speeds):
         ends = speed.interval
         spread = None if ends is None else [[max(speed.value - ends[0], 0)], [max(ends[1] - speed.value, 0)]]
         colour = "C2" if speed.is_gain else "C3" if speed.is_loss else "C0"
         axes.barh(place, speed.value, xerr=spread, color=colour, height=0.6, alpha=0.8)
         axes.text(1.01, place, speed.words, va="center", transform=axes.get_yaxis_transform())
     axes.axvline(1.0, color="grey", linestyle=":", linewidth=1)
-    axes.set_yticks(range(len(timed)), [short_task(winner.task) for winner, _ in timed])
+    axes.set_yticks(range(len(speeds)), [name for name, _ in speeds])
     axes.set(
-        xlim=(0, most),
-        ylim=(len(timed) - 0.4, -0.6),
+        xlim=(0, scale_end(speeds)),
+        ylim=(len(speeds) - 0.4, -0.6),
         xlabel="speedup; a longer bar is cut at the end of the scale",
     )
 

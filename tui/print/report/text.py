@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from tui.facts.report import Section
-from tui.facts.report.bars import bar_lines
 from tui.facts.report.document import Document
 from tui.print.markdown_text import facts_list, inline, markdown_table, paragraph
 from tui.print.plain import indented, table, wrapped
-
-BAR_CELLS = 24
 
 
 def as_markdown(document: Document) -> str:
@@ -20,8 +17,6 @@ def as_markdown(document: Document) -> str:
 
 def _section_markdown(section: Section) -> str:
     parts = [f"## {inline(section.title)}", *map(paragraph, section.sentences)]
-    if section.bars:
-        parts.append("\n".join(["```text", *bar_lines(section.bars, BAR_CELLS), "```"]))
     if section.rows:
         parts.append(markdown_table(*section.printed()))
     return "\n\n".join(parts)
@@ -39,7 +34,6 @@ def _section_text(section: Section) -> str:
     parts = [
         section.title,
         *(wrapped(indented(sentence)) for sentence in section.sentences),
-        *(f"  {line}" for line in bar_lines(section.bars, BAR_CELLS)),
         *([table(*section.printed(), indent=2)] if section.rows else []),
     ]
     return "\n".join(parts)

@@ -309,7 +309,9 @@ def test_finished_study_runs_nothing_and_its_cells_are_shown(shell: Shell, home:
     assert listed["studies"] == [{"name": study.name, "sessions": 4, "finished": 4}]
     assert "geak (without optimizer)" in shell("sessions", "show", sessions[0]).out
     assert f"part of {study.name}/1" in shell("sessions", "show", sessions[0]).out
-    assert "served as test-20261101, messages, temperature 1" in shell("show", sessions[0], "vector_add#1/1").out
+    assert (
+        "served as test-20261101, messages, temperature 1" in shell("show", sessions[0], "vector_add#1/1").out
+    )
 
 
 def test_recording_of_a_study_has_chains_for_each_of_its_cells(

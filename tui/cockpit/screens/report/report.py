@@ -24,6 +24,7 @@ from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import MARGIN, LineTable
 from tui.facts.report import PANES, Section, SessionReport, facts_of, report_of
+from tui.facts.report.section import Bars
 from tui.facts.report.winner_sections import WINNER_COLUMNS
 
 EMPTY_REPORT = report_of(SessionState())
@@ -177,13 +178,14 @@ class ReportScreen(SessionScreen):
     def _show_detail(self) -> None:
         """Show what the table has no room for; of a winner also why it is fast, and below it the bars of all."""
         width, table = max(self.size.width - 3, 20), self._table
-        winners, bars, *texts = self._sections
+        winners, *texts = self._sections
         key, only = table.cursor_key or "", self.desk.preferences.columns.get(table.id or "")
         cut = report_view.cut_cells(table.columns, table.rows, key, width - MARGIN, only)
         lines = report_view.detail_lines(key, cut, texts if table is self.winners else (), width)
         if table is self.winners:
-            notes = (*bars.sentences, *winners.sentences) if winners.rows else ()
-            drawn = report_view.bar_lines(bars.bars, width)
+            speeds = next((plot.speeds for plot in winners.plots if isinstance(plot, Bars)), ())
+            notes = (report_view.SCALE,) * bool(speeds) + winners.sentences if winners.rows else ()
+            drawn = report_view.bar_lines(speeds, width)
             lines = spaced([lines, drawn, report_view.note_lines(notes, width)])
         self.detail.display = bool(lines)
         self.detail.show(lines)

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from tui.cockpit.draw.grid import places
 from tui.cockpit.draw.lines import Line, Span, cells, clean, joined, line, shorten, wrap
 from tui.facts.report import Section, SessionReport, facts_of
-from tui.facts.report.bars import PLAIN, Glyphs, axis, bars_of
-from tui.facts.report.section import TimedWinner
+from tui.facts.report.bars import BEYOND, axis, bars_of
+from tui.facts.report.section import NamedSpeed
 from tui.facts.tables import NOTHING, Cell, Column, Row
 from tui.facts.vocabulary import speed_style
 
 DIM = "dim"
-GLYPHS = Glyphs()
+SCALE = "The scale is linear from 0. The baseline has a mark at 1x, an interval two ends; > is a lower bound, // a cut bar."
 NAME_CELLS = 26
 LEAST_BAR_CELLS = 16
 MOST_BAR_CELLS = 60
@@ -27,8 +27,6 @@ def shown_rows(section: Section) -> list[Row]:
 
 
 def _shown(cell: Cell) -> Cell:
-    if cell.style == "bar":
-        return Cell(cell.text.replace(PLAIN.bar, GLYPHS.bar))
     return cell._replace(text=clean(cell.text).replace("\n", " "))
 
 
@@ -47,26 +45,24 @@ def summary_line(report: SessionReport, width: int) -> Line:
     return joined(parts)
 
 
-def bar_lines(winners: Sequence[TimedWinner], width: int) -> list[Line]:
-    """Return a bar for each of these winners, with the scale below, and first what `>>>` means if a bar has it."""
-    if not winners:
+def bar_lines(speeds: Sequence[NamedSpeed], width: int) -> list[Line]:
+    """Return a bar for each of these speedups, with the scale below, and first what `>>>` means if a bar has it."""
+    if not speeds:
         return []
-    bars = bars_of(winners, MOST_BAR_CELLS, GLYPHS)
-    names = min(NAME_CELLS, max(cells(line(bar.name)) for bar in bars))
-    figures = max(len(bar.figure) for bar in bars)
+    names = min(NAME_CELLS, max(cells(line(name)) for name, _ in speeds))
+    figures = max(len(speed.words) for _, speed in speeds)
     room = min(MOST_BAR_CELLS, width - names - 2)
     beside = room - figures - 2 >= LEAST_BAR_CELLS
     if beside:
         room = min(MOST_BAR_CELLS, width - names - figures - 4)
-    is_bounded = any(GLYPHS.beyond in bar.drawing for bar in bars)
-    lines = [line(f"{'':<{names}}  {GLYPHS.beyond * 3} at least", DIM)] if is_bounded else []
-    for winner, bar in zip(winners, bars_of(winners, room, GLYPHS), strict=True):
-        style = speed_style(winner.speed)
-        figure = Span(f"  {bar.figure}", style) if beside else Span("")
-        lines.append(
-            (Span(f"{shorten(clean(bar.name), names):<{names}}  "), Span(bar.drawing, style), figure)
-        )
-    return [*lines, line(f"{'':<{names}}  {axis(winners, room)}".rstrip(), DIM)]
+    bars = bars_of(speeds, room)
+    is_bounded = any(BEYOND in bar for bar in bars)
+    lines = [line(f"{'':<{names}}  {BEYOND * 3} at least", DIM)] if is_bounded else []
+    for (name, speed), bar in zip(speeds, bars, strict=True):
+        style = speed_style(speed)
+        figure = Span(f"  {speed.words}", style) if beside else Span("")
+        lines.append((Span(f"{shorten(clean(name), names):<{names}}  "), Span(bar, style), figure))
+    return [*lines, line(f"{'':<{names}}  {axis(speeds, room)}".rstrip(), DIM)]
 
 
 def cut_cells(

@@ -56,7 +56,11 @@ def winners(rows: RowSet) -> Section:
             }
         )
     timed = [row for row in ordered if row.speed is not None]
-    bars = tuple(NamedSpeed(_task_name(row.task, row.reference_shown), row.speed) for row in timed)
+    bars = tuple(
+        NamedSpeed(_task_name(row.task, row.reference_shown), row.speed)
+        for row in ordered
+        if row.speed is not None
+    )
     caution = CAUTION if len({(row.against, row.provenance) for row in timed}) > 1 else ""
     sample = f"n: {len({row.task for row in ordered})} of {rows.bests.task.nunique()} tasks are solved. solved: sessions that solve the task, of those that tried."
     sentences = (sample, rows.coverage(rows.bests), caution, rows.left_out(rows.rejected))
