@@ -1,18 +1,17 @@
 """One row of plain data for each judged attempt. Metrics, studies, reports and data files are made of rows.
 
-A row has no text of a model and no trace: thousands of rows fit into memory and into one file of a cache.
+A row has no text of a model and no trace: thousands of rows fit into memory.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 
-from harness import Evaluation, Verdict
+from harness import Verdict
 from harness.wire.results.provenance import compared_values
 from sessions.events import GIVEN, Origin
 from sessions.names import split_attempt
@@ -39,8 +38,6 @@ UNCOMPARED = frozenset(
     }
 )
 """Settings that may differ between sessions of one configuration."""
-OLD_WEAK = "weak: "
-"""Start of the fact about a weak oracle, from which older evaluations alone know it."""
 
 
 def _about(sentence: str) -> msgspec.Meta:
@@ -151,18 +148,6 @@ def attempt_rows(state: SessionState) -> Iterator[AttemptRow]:
                 )
 
 
-def _weak_before(evaluation: Evaluation) -> str:
-    """The weaknesses of an oracle in an older evaluation. Without them, metrics would count its attempts."""
-    oracles = (fact.value for fact in evaluation.facts if fact.name == "oracle")
-    return next((value.removeprefix(OLD_WEAK) for value in oracles if value.startswith(OLD_WEAK)), "")
-
-
-def _flat_place(attempt: AttemptState) -> tuple[float, ...]:
-    standing, rank = place(attempt)
-    # Files of rows have no infinite numbers.
-    return (standing, *(max(-sys.float_info.max, value) for value in rank))
-
-
 def _configuration(started: SessionDescription) -> str:
     settings = {name: value for name, value in started.settings().items() if name not in UNCOMPARED}
     return hashlib.sha256(msgspec.json.encode(settings)).hexdigest()[:12]
@@ -178,6 +163,7 @@ def _row(
     independent: bool,
 ) -> AttemptRow:
     evaluation, examined = judged.evaluation, attempt.examined
+    standing, rank = place(attempt)
     timed = attempt.timed_evaluation or evaluation
     speed = attempt.speed
     exam = examined.speed if examined is not None and examined.is_exam else None
@@ -204,8 +190,8 @@ def _row(
         independent=independent,
         verdict=evaluation.verdict,
         rejected=attempt.rejected,
-        weak_oracle=evaluation.weak_oracle or _weak_before(evaluation),
-        place=_flat_place(attempt),
+        weak_oracle=evaluation.weak_oracle,
+        place=(standing, *rank),
         error=evaluation.error.kind if evaluation.error is not None else "",
         stage=next((stage.name for stage in evaluation.stages if stage.ok is False), ""),
         call=evaluation.call,
