@@ -1,10 +1,9 @@
-"""A recheck of kept kernels as printed tables, and as JUnit's XML for continuous integration."""
+"""A recheck of kept kernels as printed tables, and as records."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-from xml.etree import ElementTree
 
 import msgspec
 
@@ -14,7 +13,6 @@ from harness.wire.results.provenance import Provenance
 from sessions.names import short_task
 from sessions.state.cases import CaseRow
 from sessions.state.speed import speed_of
-from tui.diagnostics import printable
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, words
 
@@ -168,42 +166,3 @@ def recheck_rows(rechecked: Sequence[Rechecked]) -> list[dict[str, object]]:
 
 def _ends(change: Change | None) -> dict[str, object] | None:
     return None if change is None else msgspec.to_builtins(change)
-
-
-def junit(rechecked: Sequence[Rechecked], *, fail_slower: bool) -> bytes:
-    """Return JUnit's XML: a test case for each kernel.
-
-    A failure is a kernel that broke, with `fail_slower` also a slower kernel; an error is a kernel that was not judged.
-    """
-    suite = ElementTree.Element("testsuite", name="wavedeck recheck", tests=str(len(rechecked)))
-    properties = ElementTree.SubElement(suite, "properties")
-    for version in versions(rechecked):
-        for when, value in (("then", version.then), ("now", version.now)):
-            ElementTree.SubElement(
-                properties, "property", name=f"{version.part} {when}", value=value or NOT_KNOWN
-            )
-    counts = {"failure": 0, "error": 0}
-    for entry in in_order(rechecked):
-        case = ElementTree.SubElement(
-            suite,
-            "testcase",
-            classname=entry.kernel.task,
-            name=f"{entry.kernel.attempt} of {entry.kernel.session}",
-            time=f"{entry.seconds:.3f}",
-        )
-        failed = entry.result is RecheckResult.BROKE or (fail_slower and entry.result is RecheckResult.SLOWER)
-        tag = "failure" if failed else "error" if entry.result is RecheckResult.NOT_JUDGED else ""
-        if tag:
-            counts[tag] += 1
-            message = ": ".join(filter(None, (str(entry.result), change_words(entry.mean), entry.why)))
-            ElementTree.SubElement(case, tag, type=str(entry.result), message=printable(message))
-        trace = entry.now.error.trace if entry.now is not None and entry.now.error is not None else ""
-        if trace:
-            ElementTree.SubElement(case, "system-out").text = printable(trace)
-    suite.set("failures", str(counts["failure"]))
-    suite.set("errors", str(counts["error"]))
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    text = ElementTree.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()

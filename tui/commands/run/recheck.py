@@ -21,7 +21,6 @@ from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel, accepted_kernels
 from sessions.verifications import graph_nodes_of
 from suites import Task
-from tui.commands.files import write_document
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.opening import open_kernels
 from tui.commands.options import (
@@ -35,7 +34,7 @@ from tui.commands.run.eval import say_busy, say_wait
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit, emit_json
-from tui.print.recheck_pages import junit, recheck_rows, recheck_text
+from tui.print.recheck_pages import recheck_rows, recheck_text
 
 from .rejudge import rejudge
 
@@ -62,9 +61,6 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
     metavar="slower=N%",
     help="Also exit with 1 if a kernel, or one of its cases, is slower by more than N %, with the whole interval.",
 )
-@click.option(
-    "--junit", "junit_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML."
-)
 @setting_options("devices", "targets")
 @python_option
 @json_option
@@ -73,7 +69,6 @@ def recheck_command(
     *,
     which: str | None,
     fail_on: str | None,
-    junit_file: Path | None,
     python: str,
     as_json: bool,
     **flags: Any,
@@ -92,8 +87,8 @@ def recheck_command(
     limit = SLOWER if fail_on is None else _limit(fail_on)
     settings = load(flags, environ=os.environ, folder=Path.cwd()).settings
     if which is not None:
-        if fail_on or junit_file or python:
-            raise Complaint("--fail-on, --junit and --python are for kernels; leave them or --attempts out")
+        if fail_on or python:
+            raise Complaint("--fail-on and --python are for kernels; leave them or --attempts out")
         session = None if scope == ACCEPTED else scope
         return rejudge(session, settings=settings, as_json=as_json)
     interpreter = judge_python(python)
@@ -103,8 +98,6 @@ def recheck_command(
         names, home_from(os.environ).suites, devices=settings.devices, targets=settings.targets
     )
     rechecked = asyncio.run(_judge(kernels, tasks, settings, limit, interpreter))
-    if junit_file is not None:
-        write_document(junit_file, junit(rechecked, fail_slower=fail_on is not None), "the JUnit file")
     if as_json:
         emit_json(recheck_rows(rechecked))
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -130,7 +129,7 @@ def test_kernel_that_uses_a_name_that_is_gone_exits_with_1(home: Home, shell: Sh
     stored.solved(home, {"starter/vector_add": VECTOR_ADD, "starter/softmax": broken, unknown: "x = 1\n"})
     for attempt in ("vector_add#1/1", "softmax#1/1", f"{unknown}#1/1"):
         assert shell("accept", stored.FIRST, attempt).code == ExitCode.DONE
-    done = shell("recheck", "--devices", "cpu", "--junit", "junit.xml")
+    done = shell("recheck", "--devices", "cpu")
     assert done.code == ExitCode.NO
     rows = [line for line in done.out.splitlines() if "#1/1" in line]
     assert [row.split()[0] for row in rows] == ["softmax", "vector_add", unknown], "the worst first"
@@ -138,10 +137,6 @@ def test_kernel_that_uses_a_name_that_is_gone_exits_with_1(home: Home, shell: Sh
     assert "exp_of_an_older_triton" in rows[0]
     assert "still correct" in rows[1]
     assert "not judged" in rows[2]
-    suite = ElementTree.parse("junit.xml").getroot()[0]  # written by the line above
-    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["3", "1", "1"]
-    [failure] = suite.iter("failure")
-    assert "exp_of_an_older_triton" in failure.get("message", "")
 
 
 def test_nothing_to_recheck_and_a_wrong_limit_are_one_line(home: Home, shell: Shell) -> None:
