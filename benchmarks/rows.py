@@ -24,10 +24,9 @@ from sessions import events as ev
 from sessions.home import Home
 from sessions.journal.codec import encode
 from sessions.journal.file import compress_journal
-from sessions.metrics.accuracy import share
+from sessions.metrics.formulas import geomean_speedup, share
 from sessions.metrics.row_cache import rows_of_session
 from sessions.metrics.selection import best_rows
-from sessions.metrics.speedup import geomean_speedup
 from tests.support.sessions import story
 
 READ, REPORT = "read", "report"

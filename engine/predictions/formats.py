@@ -19,7 +19,7 @@ import yaml  # type: ignore[import-untyped]  # has no types of its own
 from engine.predictions.results import PredictionResult
 from harness import Latency, Verdict
 from sessions.files import write_whole
-from sessions.metrics.accuracy import mean_pass_at_k
+from sessions.metrics.formulas import mean_pass_at_k
 from suites.privacy import make_private_folder
 from suites.public.task import SuiteKind
 

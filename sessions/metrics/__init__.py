@@ -5,8 +5,7 @@ row_cache.py     the rows of a stored session, kept in a file.
 attempts.py      the rows as one DataFrame, for tables.
 selection.py     which rows a table has: reasons to leave out, groups.
 task_kinds.py    category and difficulty of tasks, and the sizes of their suites.
-accuracy.py      shares, pass@k.
-speedup.py       means, fast_p, expected best.
+formulas.py      shares, pass@k, means, fast_p, expected best.
 attribution.py   deviance that category and method explain.
 equal_budget.py  two sides, task by task, at equal budget.
 comparison.py    whether a difference of two sides is proven.

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import Verdict
-from sessions.metrics.accuracy import mean_pass_at_k
 from sessions.metrics.attempt_row import AttemptRow
+from sessions.metrics.formulas import mean_pass_at_k
 from tests.support.sessions.rows import row
 from tui.facts.report.tables import TABLES, RowSet
 

@@ -24,7 +24,7 @@ from sessions.metrics.attempt_row import attempt_rows
 from sessions.metrics.task_kinds import task_kinds
 from tests.support.sessions.invented_study import study
 from tui.facts.report.document import Document, rows_document
-from tui.facts.report.tables import RowSet, tables_of
+from tui.facts.report.tables import RowSet
 from tui.print.report import document_data
 
 STARTER = Path(__file__).parents[3] / "suites" / "starter"

@@ -31,7 +31,7 @@ from harness.processes.gpus.capacity import RECORDED_CASE_BYTES
 from harness.recording.original import check_definition
 from sessions.catalog import Standing, session_state
 from sessions.home import Home, home_from
-from sessions.metrics.accuracy import mean_pass_at_k
+from sessions.metrics.formulas import mean_pass_at_k
 from suites import public_suite_names
 from suites.public.task import PublicTask
 from tui.commands.keep.recording import judged_tasks

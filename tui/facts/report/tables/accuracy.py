@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sessions.metrics.accuracy import share
 from sessions.metrics.attempts import variant_of
 from sessions.metrics.attribution import explained_deviance
+from sessions.metrics.formulas import FAST_P, fast_p, share
 from sessions.metrics.intervals import bootstrap_interval, wilson_interval
 from sessions.metrics.selection import best_rows
-from sessions.metrics.speedup import FAST_P, fast_p
 from sessions.metrics.task_kinds import TaskKind
 from sessions.settings import MODULES
 from sessions.state.figure_words import interval_words

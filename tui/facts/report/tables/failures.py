@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.predictions.original_verdicts import CandidateOf
 from harness import STAGES, Verdict
-from sessions.metrics.accuracy import share
+from sessions.metrics.formulas import share
 from sessions.names import stage_word
 from tui.facts.report.section import Section
 from tui.facts.vocabulary import counted, words

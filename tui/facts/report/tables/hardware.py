@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sessions.metrics.accuracy import share
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.attempts import HARDWARE, model_name, variant_of
+from sessions.metrics.formulas import share
 from sessions.names import short_task
 from sessions.state.speed import fastest_first
 from tui.facts.report.section import Bars, NamedSpeed, Section

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sessions.metrics.accuracy import mean_pass_at_k, share
-from sessions.metrics.speedup import expected_best, geomean_speedup, mean_speedup
+from sessions.metrics.formulas import expected_best, geomean_speedup, mean_pass_at_k, mean_speedup, share
 from sessions.state.speed import joint_sign
 from tui.facts.report.section import Curve, Plot, Point, Section
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.attempts import attempts_frame
+from sessions.metrics.formulas import geomean_speedup, mean_speedup
 from sessions.metrics.selection import Selection, counted_rows
-from sessions.metrics.speedup import geomean_speedup, mean_speedup
 from sessions.metrics.task_kinds import TaskKind
 from sessions.state.figure_words import ratio_words
 from sessions.state.speed import joint_sign
