@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,7 +58,6 @@ class Rechecked:
     kernel: KeptKernel
     now: Evaluation | None
     """`None` if it could not be judged."""
-    seconds: float = 0.0
     failure: str = ""
     """Why it could not be judged."""
     limit: float = SLOWER
@@ -219,7 +217,6 @@ async def recheck(
         task = tasks[kernel.task]
         now, failure = None, ""
         async with turns:
-            began = time.monotonic()
             if isinstance(task, str):
                 failure = task
             else:
@@ -229,7 +226,7 @@ async def recheck(
                     raise
                 except HarnessError as error:
                     failure = str(error)
-            rechecked = Rechecked(kernel, now, time.monotonic() - began, failure, limit)
+            rechecked = Rechecked(kernel, now, failure, limit)
         on_done(rechecked)
         return rechecked
 
