@@ -160,9 +160,7 @@ def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -
 def foreign_words(device: DeviceState, session: str) -> str:
     """Return who else uses a GPU: `kim: pid 4242`; empty for nobody, and for the session itself."""
     foreign = [user for user in device.users if user.session != session]
-    users = [f"{user.user}: {user.session or f'pid {user.pid}'}" for user in foreign]
-    # Older sessions have no users, only words about them.
-    return "; ".join(users if device.users else [words for words in device.waits_for if session not in words])
+    return "; ".join(f"{user.user}: {user.session or f'pid {user.pid}'}" for user in foreign)
 
 
 def _is_over(state: SessionState, health: EngineHealth | None) -> bool:
