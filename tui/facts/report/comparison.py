@@ -13,6 +13,7 @@ from sessions.metrics.equal_budget import EqualCost, TaskPair
 from sessions.names import short_task, split_series
 from sessions.settings import MethodOptions
 from sessions.state.figure_words import ratio_words
+from tui.diagnostics import Complaint
 from tui.facts.report.section import Section, section_of
 from tui.facts.settings_words import method_words, task_words
 from tui.facts.tables import Column, Field, Number
@@ -28,22 +29,23 @@ class ComparedSides:
     sides: dict[str, str]
     """Each side in words, by its letter."""
     comparison: Comparison
-    why_not: str
-    """Why no task can be compared, with the next step; empty if one can."""
 
 
 def compare_sides(
     first: Sequence[AttemptRow], second: Sequence[AttemptRow], budget: EqualCost
 ) -> ComparedSides:
-    """Return the comparison of two sides, each the rows of a session or of several. Raises `ExtraMissing`."""
+    """Return the comparison of two sides, each the rows of a session or of several.
+
+    Raises `Complaint` with the next step if no task can be compared, and `ExtraMissing`.
+    """
     (comparison,) = compare_all((first, second), budget)
+    if not comparison.pairs:
+        raise Complaint(_why_not(comparison, first, second))
     sides = {letter: _side_words(rows) for letter, rows in zip(SIDES, (first, second), strict=True)}
-    return ComparedSides(sides, comparison, _why_not(comparison, first, second))
+    return ComparedSides(sides, comparison)
 
 
 def _side_words(rows: Sequence[AttemptRow]) -> str:
-    if not rows:
-        return "nothing was judged"
     sessions = dict.fromkeys(row.session for row in rows)
     methods = dict.fromkeys(map(method_of, rows))
     models = dict.fromkeys(row.model_label or row.model for row in rows)
@@ -62,8 +64,6 @@ def method_of(row: AttemptRow) -> str:
 
 
 def _why_not(comparison: Comparison, first: Sequence[AttemptRow], second: Sequence[AttemptRow]) -> str:
-    if comparison.pairs:
-        return ""
     tasks = [{row.task for row in rows} for rows in (first, second)]
     if all(tasks) and tasks[0].isdisjoint(tasks[1]):
         words = [task_words(sorted(own), 2) for own in tasks]
@@ -78,8 +78,6 @@ def _why_not(comparison: Comparison, first: Sequence[AttemptRow], second: Sequen
 def comparison_facts(compared: ComparedSides) -> dict[str, str]:
     """Return the head of a page: the sides and their budget."""
     pairs = compared.comparison.pairs
-    if not pairs:
-        return compared.sides
     low, high = min(pair.budget[0] for pair in pairs), max(pair.budget[1] for pair in pairs)
     span = grouped_number(low) if low == high else f"{grouped_number(low)} to {grouped_number(high)}"
     instances = counted(sum(pair.instances for pair in pairs), "pair")
@@ -103,8 +101,6 @@ def _left_out(comparison: Comparison) -> list[str]:
 def comparison_sections(compared: ComparedSides) -> list[Section]:
     """Return the conclusion, the counts of solved tasks, the speedups by task, and what is left out."""
     comparison = compared.comparison
-    if compared.why_not:
-        return [Section("Conclusion", (compared.why_not,))]
     sections = [
         Section("Conclusion", tuple(_conclusion(comparison))),
         _solved_section(comparison),
