@@ -258,3 +258,16 @@ def test_sessions_are_merged_fastest_first_with_a_caution_for_other_baselines() 
     assert "Compare only rows with the same baseline and the same device." in page
     winner = next(line for line in page.splitlines() if line.startswith("| softmax | "))
     assert "| second |" in winner, "the faster one"
+
+
+def test_session_without_an_attempt_that_counts_says_why_it_has_no_metrics() -> None:
+    events = [
+        msgspec.structs.replace(
+            event, evaluation=msgspec.structs.replace(event.evaluation, weak_oracle="accepts zeros")
+        )
+        if isinstance(event, ev.AttemptJudged)
+        else event
+        for event in measured()
+    ]
+    assert document(report(events)).facts["metrics"] == "Left out: 6 weak oracle."
+    assert "metrics" not in document(report(measured())).facts

@@ -33,8 +33,11 @@ def session_document(
     report: SessionReport, rows: RowSet | None, kernels: Sequence[WinnerKernel] = ()
 ) -> Document:
     """Return the report of one session: its sections, then the tables over its rows unless they are `None`."""
-    tables = tables_of(rows, but=IN_SESSION) if rows is not None else ()
-    return Document(report.session, facts_of(report), (*sections_of(report), *tables), tuple(kernels))
+    facts, tables = facts_of(report), list[Section]()
+    if rows is not None:
+        tables = tables_of(rows, but=IN_SESSION)
+        facts |= {"metrics": rows.left_out()} if rows.rows and not rows.selection.rows else {}
+    return Document(report.session, facts, (*sections_of(report), *tables), tuple(kernels))
 
 
 def rows_document(rows: RowSet, kernels: Sequence[WinnerKernel] = ()) -> Document:
