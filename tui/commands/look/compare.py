@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from sessions.metrics.attempt_row import AttemptRow
+from sessions.metrics.attempts import model_name, variant_of
 from sessions.metrics.equal_budget import EqualCost
 from sessions.metrics.intervals import scipy_stats
 from sessions.metrics.selection import grouped
@@ -23,15 +24,14 @@ from tui.facts.report.comparison import (
     comparison_facts,
     comparison_sections,
     each_pair_section,
-    method_of,
 )
 from tui.facts.report.document import Document
 from tui.print.plain import emit, emit_json
 from tui.print.report import PAGES
 
 BY: dict[str, Callable[[AttemptRow], str]] = {
-    "method": method_of,
-    "model": lambda row: row.model_label or row.model,
+    "method": variant_of,
+    "model": model_name,
 }
 """Values by which `--by` divides the attempts into sides."""
 

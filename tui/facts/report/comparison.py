@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from sessions.metrics.attempt_row import AttemptRow
+from sessions.metrics.attempts import model_name, variant_of
 from sessions.metrics.comparison import LEAST_TASKS, LEVEL, Comparison, Difference, compare_all
 from sessions.metrics.equal_budget import EqualCost, TaskPair
 from sessions.names import short_task, split_series
-from sessions.settings import MethodOptions
 from sessions.state.figure_words import ratio_words
 from tui.diagnostics import Complaint
 from tui.facts.report.section import Section, section_of
-from tui.facts.settings_words import method_words, task_words
+from tui.facts.settings_words import task_words
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted, grouped
 
@@ -47,8 +47,8 @@ def compare_sides(
 
 def _side_words(rows: Sequence[AttemptRow]) -> str:
     sessions = dict.fromkeys(row.session for row in rows)
-    methods = dict.fromkeys(map(method_of, rows))
-    models = dict.fromkeys(row.model_label or row.model for row in rows)
+    methods = dict.fromkeys(map(variant_of, rows))
+    models = dict.fromkeys(map(model_name, rows))
     seeds = dict.fromkeys(str(row.seed) for row in rows)
     name = (
         next(iter(sessions))
@@ -56,11 +56,6 @@ def _side_words(rows: Sequence[AttemptRow]) -> str:
         else f"{len(sessions)} sessions of {split_series(rows[0].series).study}"
     )
     return f"{name}, {', '.join(methods)}, {', '.join(models)}, seed {', '.join(seeds)}"
-
-
-def method_of(row: AttemptRow) -> str:
-    """Return the label of a row's method, else its name with the modules that were off."""
-    return row.label or method_words(row.method, MethodOptions(without=row.without))
 
 
 def _why_not(comparison: Comparison, first: Sequence[AttemptRow], second: Sequence[AttemptRow]) -> str:
