@@ -10,7 +10,6 @@ from sessions.metrics.attempts import variant_of
 from sessions.metrics.attribution import explained_deviance
 from sessions.metrics.formulas import FAST_P, fast_p, share
 from sessions.metrics.intervals import bootstrap_interval, wilson_interval
-from sessions.metrics.selection import best_rows
 from sessions.metrics.task_kinds import TaskKind
 from sessions.settings import MODULES
 from sessions.state.figure_words import interval_words
@@ -110,7 +109,7 @@ def _explained(rows: RowSet) -> str:
         "category": lambda row: rows.kinds.get(row.task, TaskKind()).category,
         "method": variant_of,
     }
-    explained = explained_deviance(best_rows(rows.selection.rows), factors)
+    explained = explained_deviance((rows.rows[place] for place in rows.bests.index), factors)
     if explained is None:
         return ""
     alone = ", ".join(f"{name} {share_words(part)}" for name, part in explained.alone.items())
