@@ -23,7 +23,7 @@ STARTED_WALL = 1_795_258_800.0
 SAMPLE_EVERY_S = 5.0
 SPENT = 0.91
 """Share of the budget that is spent."""
-HOLDER = "kim: python (pid 3117), 141 GB"
+HOLDER = ev.DeviceUser("kim", 3117)
 
 Entry = tuple[float, ev.AnyEvent]
 """Seconds from the session's start, and an event."""
@@ -142,7 +142,12 @@ def _devices(plan: Plan, chains: Sequence[Chain]) -> Iterator[Entry]:
     if plan.quarantined:
         why = "no reply within 30 s after a memory access fault; a reset did not help"
         yield lost_s, ev.DeviceQuarantined(device=plan.quarantined, why=why)
-        yield plan.run_s - 250.0, ev.DeviceAwaited(device=plan.awaited, holders=(HOLDER,))
+        yield (
+            plan.run_s - 250.0,
+            ev.DeviceAwaited(
+                device=plan.awaited, holders=(f"{HOLDER.user} (pid {HOLDER.pid})",), users=(HOLDER,)
+            ),
+        )
     times = [60.0 * minute for minute in range(1, int(plan.run_s // 60) - 2)]
     times += [plan.run_s - SAMPLE_EVERY_S * back for back in range(24, -1, -1)]
     busy = {device: _judged_on(chains, device) for device in plan.devices}

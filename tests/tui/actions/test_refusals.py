@@ -146,7 +146,7 @@ async def answers(
 HINT: dict[str, object] = {"type": "hint_given", "instance": INSTANCE, "text": "go"}
 REJECT: dict[str, object] = {"type": "decision_made", "attempt": ATTEMPT, "accepted": False}
 ODD: list[tuple[object, str]] = [
-    ({"type": "explode"}, "no command is called 'explode'; there are ping, stop, decision_made,"),
+    ({"type": "explode"}, "no command is called 'explode'; there are ping, stop, "),
     ({"type": ["paused"]}, "no command is called"),
     ({}, "no command is called"),
     ({"type": "x" * 10_000}, "no command is called 'xxx"),
