@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,15 +25,14 @@ USER = "from ops import *\ndef late():\n    import ops\n    return ops.add(2)\n"
 """A module that imports `ops`, which imports this module."""
 
 
-def run_program(program: Mapping[str, str], folder: Path, environ: Mapping[str, str]) -> tuple[int, str, str]:
+def run_program(program: Mapping[str, Any], folder: Path, environ: Mapping[str, str]) -> tuple[int, str, str]:
     """Run the program in a folder of its own; return its exit code, output and errors, with `.` for the folder."""
-    folder.mkdir()
-    modules = {"ops": program.get("ops", ""), "bench": program["script"], "user": USER}
-    for name, text in modules.items():
-        (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "bench.py"], cwd=folder, env=environ, capture_output=True, timeout=240, check=False
-    )
+    folder.mkdir(exist_ok=True)
+    file = program.get("file", "bench.py")
+    for name, text in {"ops.py": program.get("ops", ""), file: program["script"], "user.py": USER}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    command = [sys.executable, *program.get("command", [file])]
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, timeout=240, check=False)
     out, err = (
         re.sub("0x[0-9a-f]+", "0x", stream.decode(errors="replace").replace(str(folder), "."))
         for stream in (done.stdout, done.stderr)
@@ -40,10 +40,16 @@ def run_program(program: Mapping[str, str], folder: Path, environ: Mapping[str, 
     return done.returncode, out, err
 
 
-def compare(program: Mapping[str, str], folder: Path) -> None:
-    """Run the program with and without a capture, and compare."""
+def plain_environment() -> dict[str, str]:
+    """Return the environment of a program that nobody records."""
     environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     environ.pop("PYTHONPATH", None)
+    return environ
+
+
+def compare(program: Mapping[str, Any], folder: Path) -> None:
+    """Run the program with and without a capture, and compare."""
+    environ = plain_environment()
     plain = run_program(program, folder / "plain", environ)
     recording = OpenCapture(program["target"], folder / "calls")
     assert run_program(program, folder / "under", recording.environment(environ)) == plain

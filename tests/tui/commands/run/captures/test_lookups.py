@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 import re
 import signal
-import subprocess
 import sys
 import textwrap
-import time
+import tomllib
 from pathlib import Path
 
 import msgspec
@@ -21,7 +19,9 @@ from suites.captures.capture import LOOKUPS, read_capture
 from suites.captures.lookups import lookups_of
 from suites.captures.program import OpenCapture
 from tests.support.command_line import Done, Shell
+from tests.support.draws import drawn
 from tests.tui.commands.run.captures.serving_packages import write_packages
+from tests.tui.commands.run.captures.test_captured_programs import plain_environment, run_program
 
 SERVER = """
 import triton
@@ -239,62 +239,19 @@ def test_moe_that_runs_in_aiter_reads_no_file(server: Server, monkeypatch: pytes
     assert "to tune: 2 of 8 missing rows" in page, "the trace proves that the Triton kernel ran"
 
 
-DOORS = {
-    "fork": "import os\nimport aiter.tuned_gemm as g\npid = os.fork()\n"
-    "if not pid:\n    LOOK; os._exit(0)\nos.waitpid(pid, 0)\n",
-    "worker": "import multiprocessing\nimport aiter.tuned_gemm as g\ndef work(): LOOK\n"
-    "child = multiprocessing.get_context('fork').Process(target=work)\nchild.start(); child.join()\n",
-    "lazy": "def late():\n    import aiter.tuned_gemm as g\n    return LOOK\nprint(late())\n",
-    "reload": "import importlib\nimport aiter.tuned_gemm as g\nimportlib.reload(g)\nprint(LOOK, g.__spec__.loader)\n",
-    "names": "import inspect\nimport aiter.tuned_gemm as g\nf = g.get_GEMM_A16W16_config\nLOOK\n"
-    "print(f, f.cache_info(), inspect.signature(f), f.__name__, f.cache_clear(), f.cache_info(), f.__wrapped__)\n"
-    "f.gemm_dict = {}\nprint(hasattr(f, 'gemm_dict'), vars(f))\n",
-    "failure": "import traceback\nimport aiter.tuned_gemm as g\nLOOK\n"
-    "try:\n    g.get_GEMM_A16W16_config()\nexcept TypeError:\n    traceback.print_exc()\n",
-    "unhashable": "import aiter.tuned_gemm as g\nLOOK\ntry:\n    g.get_GEMM_A16W16_config([], 1, 1, 1, 1, 1)\n"
-    "except TypeError as e:\n    print(e)\n",
-    "device": "import aiter.tuned_gemm as g\ndef fail(): raise OSError('no device')\nLOOK\ng.get_gfx = fail\n"
-    "g.get_GEMM_A16W16_config.cache_clear()\ntry:\n    LOOK\nexcept OSError as e:\n    print(e)\n",
-    "thread": "import _thread, time\nimport aiter.tuned_gemm as g\n"
-    "_thread.start_new_thread(g.get_GEMM_A16W16_config, (5, 2560, 5120, True, 'torch.bfloat16', 'torch.float32'))\ntime.sleep(0.3)\nLOOK\n",
-    "closed pipe": "import os, sys\nimport aiter.tuned_gemm as g\nr, w = os.pipe()\nos.close(r)\nos.dup2(w, 1)\nLOOK\n"
-    "print('served')\nsys.stdout.flush()\n",
-    "threads": "import threading\ndef work(name):\n    __import__(name)\n"
-    "names = ['aiter.tuned_gemm', 'aiter.ops.gemm_op_a8w8', 'aiter.fused_moe'] * 4\n"
-    "threads = [threading.Thread(target=work, args=(name,)) for name in names]\n[t.start() for t in threads]; [t.join() for t in threads]\n"
-    "import aiter.tuned_gemm as g\nLOOK\n",
-    "module": "import importlib.util\nimport aiter.tuned_gemm as g\nLOOK\nprint(__loader__, __spec__, __spec__.loader.get_source(__spec__.name))\n"
-    "print(importlib.util.find_spec('aiter.fused_moe'))\n",
-    "exit code": "import sys\nimport aiter.tuned_gemm as g\nLOOK\nsys.exit(7)\n",
-}  # fmt: skip
+PROGRAMS = tomllib.loads(Path(__file__).with_name("lookup_programs.toml").read_text(encoding="utf-8"))
 LOOK = "g.get_GEMM_A16W16_config(5, 2560, 5120, True, 'torch.bfloat16', 'torch.float32')"
 
 
-@pytest.mark.parametrize("door", sorted(DOORS))
-def test_program_does_the_same_and_its_miss_is_found(tmp_path: Path, door: str) -> None:
-    results = []
+@pytest.mark.parametrize("name", drawn(sorted(PROGRAMS), 4))
+def test_program_does_the_same_and_its_miss_is_found(tmp_path: Path, name: str) -> None:
+    program = PROGRAMS[name] | {"script": PROGRAMS[name]["script"].replace("LOOK", LOOK)}
+    plain = plain_environment()
     recording = OpenCapture(LOOKUPS, tmp_path / "lookups")
-    plain = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    plain.pop("PYTHONPATH", None)
-    write_packages(tmp_path)
-    place = tmp_path / ("aiter/serve.py" if door == "module" else "serve.py")
-    place.write_text(DOORS[door].replace("LOOK", LOOK), encoding="utf-8")
-    command = ("-m", "aiter.serve") if door == "module" else ("serve.py",)
-    for environ in (plain, recording.environment(plain)):
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=tmp_path,
-            env=environ,
-            capture_output=True,
-            timeout=240,
-            check=False,
-        )
-        results.append(
-            (
-                done.returncode,
-                *(re.sub("0x[0-9a-f]+", "0x", text.decode()) for text in (done.stdout, done.stderr)),
-            )
-        )
+    results = []
+    for kind, environ in (("plain", plain), ("under", recording.environment(plain))):
+        write_packages(tmp_path / kind)
+        results.append(run_program(program, tmp_path / kind, environ))
     assert results[0] == results[1]
     capture = recording.finish(["serve"], 0, 0.0)
     assert [(row.path, row.rows) for row in lookups_of(capture, {}) if not row.is_found] == [
@@ -314,26 +271,3 @@ def test_killed_program_keeps_what_it_looked_up(server: Server) -> None:
     done = server.record(AITER_SERVER + "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
     assert done.code == 128 + signal.SIGKILL
     assert server.missed == AITER_MISSED
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{}", '{"traceEvents": []}', '{"traceEvents": [1]}', '{"traceEvents": 3}', "\x1f\x8b"]
-)
-def test_damaged_trace_is_one_line(server: Server, text: str) -> None:
-    for name in ("trace.json", "trace.json.gz"):
-        (server.folder / name).write_text(text, encoding="utf-8")
-        done = server.shell(
-            "capture", "--lookups", "-o", "x", "--server", str(server.folder / name), "--", "true"
-        )
-        assert done.code
-        assert re.fullmatch(r"wavedeck: .*(holds no kernels|cannot be read).*\n", done.err)
-
-
-def test_page_into_a_closed_pipe_is_silent(server: Server) -> None:
-    server.record(AITER_SERVER)
-    shown = subprocess.Popen([sys.executable, "-m", "tui", "capture", "--show", str(server.out)],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
-    assert shown.stdout is not None
-    shown.stdout.close()
-    time.sleep(0)
-    assert shown.communicate(timeout=120)[1] == b""
