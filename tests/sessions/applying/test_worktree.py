@@ -11,7 +11,7 @@ import pytest
 from sessions.applying import worktree
 from sessions.applying.worktree import PersonRepository
 from sessions.errors import NotApplicable
-from tests.support.sessions.story import git
+from tests.support.sessions.story import commit_all, git
 from tests.support.waiting import wait_until
 
 PATH = 'ops/a "b" é.py'
@@ -29,12 +29,7 @@ def root(tmp_path: Path) -> Path:
     (root / PATH).parent.mkdir(parents=True)
     (root / PATH).write_bytes(OLD)
     (root / PATH).chmod(0o755)
-    git(root, "init", "-q", "-b", "main", ".")
-    git(root, "config", "user.name", "Ada")
-    git(root, "config", "user.email", "ada@example.org")
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "first")
-    return root
+    return commit_all(root)
 
 
 def apply(root: Path, test: str = "", files: dict[str, bytes] | None = None) -> str:

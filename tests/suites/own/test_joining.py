@@ -17,7 +17,7 @@ from suites.errors import BadKernelFile
 from suites.folder import read_task
 from suites.own.entry import KernelFile
 from suites.own.joining import join_kernels
-from tests.support.sessions.story import git
+from tests.support.sessions.story import commit_all, git
 from tests.support.tasks.packaged_task import SPLIT_KERNEL, write_packaged_task
 
 WRAPPER, KERNELS = "src/ops/split.py", "src/ops/_kernels/split.py"
@@ -182,10 +182,7 @@ def test_a_definition_that_cannot_be_placed_is_refused(root: Path) -> None:
 def test_branch_has_both_files_and_a_third_use_of_the_kernel_is_refused(root: Path) -> None:
     text, package = joined(root)
     task = msgspec.structs.replace(read_task(root.parent / "tasks" / "scale", suite="mine"), package=package)
-    for command in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "first")):
-        git(root, "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *command)
-    git(root, "config", "user.name", "Ada")
-    git(root, "config", "user.email", "ada@example.org")
+    commit_all(root)
     repository = PersonRepository(root)
     files = repository.find_files(task, text)
     assert [home.path for home in files] == [WRAPPER, KERNELS]

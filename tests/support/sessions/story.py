@@ -8,14 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, Traffic, Verdict
+from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, Verdict
 from sessions import EventClock, Home, Recorder
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.journal.journal import parse
 from sessions.settings import RunSettings
 from sessions.store.store import NewCommit, Store
-from tests.support.judge.evaluations import judged
+from tests.support.judge.evaluations import judged, traffic
 
 SESSION = "20250102-030405-geak-0a1b"
 KERNEL = "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n"
@@ -38,17 +38,15 @@ def evaluation(
         latency=() if speedup is None else (timed(speedup),),
         resources={"gfx942": (KernelResources("k", "small", {}, None, "gfx942", "ab", (4, 1, 1), vgprs=32),)},
         traffic=(
-            Traffic(
-                case="small",
+            traffic(
+                "small",
+                640,
+                320,
+                minimal=96,
                 sizes={"n": 8},
-                requested_read_bytes=640,
-                requested_write_bytes=320,
                 unique_read_bytes=64,
                 unique_write_bytes=32,
-                minimal_bytes=96,
-                dot_flops=0,
                 flops=48,
-                launches=1,
                 programs=4,
             ),
         ),
@@ -239,6 +237,16 @@ def git(repository: Path, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def commit_all(folder: Path) -> Path:
+    """Make a repository of a folder, with its files in a first commit of Ada; return the folder."""
+    git(folder, "init", "-q", "-b", "main", ".")
+    git(folder, "config", "user.name", "Ada")
+    git(folder, "config", "user.email", "ada@example.org")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
 
 
 def loosen(store: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from suites import baseline_source, load_task
 from tests.support.command_line import Shell
-from tests.support.sessions.story import git
+from tests.support.sessions.story import commit_all
 
 PATH = "ops/add.py"
 TASK = "mine/vector_add"
@@ -28,12 +28,7 @@ def kernel_repository(folder: Path) -> Path:
     """Make a repository with one commit; return its folder."""
     (folder / PATH).parent.mkdir(parents=True)
     (folder / PATH).write_text(ORIGINAL)
-    git(folder, "init", "-q", "-b", "main", ".")
-    git(folder, "config", "user.name", "Ada")
-    git(folder, "config", "user.email", "ada@example.org")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "first")
-    return folder
+    return commit_all(folder)
 
 
 def add_task(shell: Shell, folder: Path, *, original: str = "") -> None:

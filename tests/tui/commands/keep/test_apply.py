@@ -19,7 +19,7 @@ from tests.support.command_line import Done, Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions.journals import write_live
 from tests.support.sessions.measured_sessions import latency
-from tests.support.sessions.story import git
+from tests.support.sessions.story import commit_all, git
 from tests.support.sessions.tuned_sessions import SESSION as TUNED
 from tests.support.sessions.tuned_sessions import tuned_events, write_gemm_task
 from tests.support.tasks.kernel_repositories import ORIGINAL, PATH, TASK, WINNER, add_task, kernel_repository
@@ -140,11 +140,7 @@ def test_kernel_of_a_package_goes_back_into_its_module(home: Home, shell: Shell,
     task = write_packaged_task(tmp_path)
     repository = tmp_path / "repo"
     # The kernel's file has a copy, so that its text alone does not say where it goes.
-    git(repository, "init", "-q", "-b", "main", ".")
-    git(repository, "config", "user.name", "Ada")
-    git(repository, "config", "user.email", "ada@example.org")
-    git(repository, "add", ".")
-    git(repository, "commit", "-q", "-m", "first")
+    commit_all(repository)
     assert shell("suites", "add", "mine", str(task.folder.parent)).code == ExitCode.DONE
     stored.solved(home, {"mine/scale": baseline_source(task).replace("_scale_kernel", "_fast_kernel")})
     done = shell("apply", "mine/scale#1/1", "--to", str(repository))
