@@ -16,7 +16,7 @@ from sessions.applying.witness import NO_PROOF, Load, ProcessReport, WatchedKern
 from suites import baseline_source
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
-from tests.support.sessions.story import git
+from tests.support.sessions.story import commit_all, git
 from tests.support.tasks.kernel_repositories import TASK, WINNER, add_task, kernel_repository
 from tests.support.tasks.packaged_task import write_packaged_task
 from tests.tui.commands.keep.test_apply import apply, assert_untouched
@@ -59,11 +59,7 @@ def test_new_binary_of_a_package_is_named_and_equal_numbers_show_nothing(
 ) -> None:
     monkeypatch.setattr(before_after, "PAIRS", 2)
     task, repository = write_packaged_task(tmp_path), tmp_path / "repo"
-    git(repository, "init", "-q", "-b", "main", ".")
-    git(repository, "add", ".")
-    git(repository, "config", "user.name", "Ada")
-    git(repository, "config", "user.email", "ada@example.org")
-    git(repository, "commit", "-q", "-m", "first")
+    commit_all(repository)
     assert shell("suites", "add", "mine", str(task.folder.parent)).code == ExitCode.DONE
     stored.solved(home, {"mine/scale": baseline_source(task).replace("_scale_kernel", "_fast_kernel")})
     command = launching(tmp_path, "ops.scale", "scale_")
@@ -75,16 +71,6 @@ def test_new_binary_of_a_package_is_named_and_equal_numbers_show_nothing(
     assert "last line     100 before, 100 after; after / before 1.000 [1.000, 1.000]: not shown" in done.out
     page = (home.root / "applied/scale-1-1-aaaa/PR.md").read_text().replace("\\", "")
     assert "- binary: 1 new of _fast_kernel (" in page
-
-
-def test_kernel_of_another_copy_is_a_no_and_leaves_nothing_behind(
-    home: Home, shell: Shell, repository: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "installed.py").write_text(WINNER)
-    done = apply(shell, repository, "--e2e", launching(tmp_path, "installed"))
-    assert done.code == ExitCode.NO
-    assert f"never loaded: fast_kernel comes from another copy, {tmp_path}/installed.py" in done.err
-    assert_untouched(repository, home)
 
 
 @pytest.mark.parametrize(

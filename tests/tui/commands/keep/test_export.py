@@ -100,12 +100,20 @@ def test_exported_test_judges_quantized_work_by_the_metrics_of_the_task(tmp_path
     task = load_task("matmul_w8a8")
     for name, text in standalone_files(task, baseline_source(task)).items():
         (tmp_path / name).write_text(text)
-    assert run_alone(tmp_path, "test_matmul_w8a8.py").stdout.count("correct") == len(task.cases)
+    *right, last = task.cases
+    wrong = f"""
+_right = matmul_w8a8
+
+
+def matmul_w8a8(**inputs):
+    out = _right(**inputs)
+    return out * 1.01 if len(out) == {last.cpu["m"]} else out
+"""
     kernel = tmp_path / "matmul_w8a8_kernel.py"
-    kernel.write_text(
-        f"{kernel.read_text()}\n\n_right = matmul_w8a8\n\n\ndef matmul_w8a8(**inputs):\n    return _right(**inputs) * 1.01\n"
-    )
-    assert "case square, output out" in run_alone(tmp_path, "test_matmul_w8a8.py").stderr
+    kernel.write_text(kernel.read_text() + wrong)
+    done = run_alone(tmp_path, "test_matmul_w8a8.py")
+    assert done.stdout.splitlines() == [f"{case.name}: correct" for case in right], done.stderr
+    assert f"case {last.name}, output out" in done.stderr
 
 
 def test_evidence_says_times_hardware_seed_and_how_it_was_judged(home: Home, shell: Shell) -> None:

@@ -12,14 +12,12 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
-import torch
 
 from sessions import Home
 from sessions.applying import before_after
 from tests.support.command_line import Done, Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tests.support.tasks.kernel_repositories import ORIGINAL, TASK, WINNER, add_task
-from tests.tui.commands.keep.test_end_to_end import launching
 from tui.diagnostics import ExitCode
 
 SHOW = "import inspect, ops.add; print(inspect.getsource(ops.add.vector_add), ops.add.__file__, dir(ops.add))"
@@ -206,12 +204,7 @@ def test_benchmark_tries_the_overlay_in_its_own_processes_first(
     assert seen.read_text().split() == ["False", "True"]
     assert "never loaded: no process of the command loaded a kernel" in unlaunched.err
     assert not list(packages.glob("wavedeck*"))
-    for name in FAKES:
-        (packages / name).unlink()
-    (packages / "triton").rmdir()
-    (packages / "torch.pth").write_text(f"{Path(torch.__file__).parents[1]}\n")
-    program = launching(tmp_path, "ops.add").split()[-1]
-    done = overlay(shell, packages, "--e2e", shlex.join([str(python(packages)), program]))
+    done = overlay(shell, packages, "--e2e", "echo 1")
     assert done.code == ExitCode.DONE, done.err
-    assert "1 new of fast_kernel" in done.out
+    assert "not known: no Python of the command reported" in done.out
     assert list(packages.glob("wavedeck*"))

@@ -31,7 +31,7 @@ from harness.wire.limits import SOURCE_BYTES
 from harness.worker.oracle.comparison import mismatch_wording
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites import baseline_source, load_task
-from tests.support.command_line import Done, Shell, run_script
+from tests.support.command_line import Shell
 from tests.support.judge.evaluations import correct as correct_evaluation
 from tests.support.judge.evaluations import failed, traffic
 from tests.support.judge.judged_candidates import failing, mismatch
@@ -45,18 +45,11 @@ from tui.print.plain import tables_text
 from tui.print.waiting_line import WaitingLine
 
 
-@pytest.fixture(scope="module")
-def correct() -> Done:
-    """Result of `eval` for the baseline of vector_add and two targets."""
-    source = baseline_source(load_task("vector_add"))
-    return run_script(
-        "eval", "-", "--task", "vector_add", "--targets", "gfx942,sm_90", "--seed", "3", "--json",
-        stdin=source,
-    )  # fmt: skip
-
-
 @pytest.mark.judge
-def test_correct_kernel_exits_with_0_and_one_document(correct: Done) -> None:
+def test_correct_kernel_exits_with_0_and_one_document(shell: Shell) -> None:
+    Path("kernel.py").write_text(baseline_source(load_task("vector_add")))
+    options = ("--task", "vector_add", "--targets", "gfx942,sm_90", "--seed", "3", "--json")
+    correct = shell("eval", "kernel.py", *options)
     assert correct.code == ExitCode.DONE
     assert correct.out.count("\n") == 1
     evaluation = json.loads(correct.out)

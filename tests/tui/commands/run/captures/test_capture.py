@@ -159,29 +159,7 @@ def test_calls_of_new_interpreters_are_counted(program: Program) -> None:
     assert sorted(process.calls for process in program.calls.processes) == [3, 4, 5]
 
 
-@pytest.mark.judge
-def test_strides_and_indices_are_recorded(program: Program) -> None:
-    bench = """
-import torch
-from ops import gather
-for last in (7, 99, 3, 5):
-    gather(torch.randn(4, 100).T, torch.tensor([2, last]))
-"""
-    program.write(ops="def gather(table, index):\n    return table[index]\n", bench=bench)
-    assert program.capture("ops:gather")[0] == 0
-    (row,) = program.calls.signatures
-    table = row.arguments["table"]
-    assert isinstance(table, TensorValue)
-    assert (table.shape, table.strides, table.dtype) == ((100, 4), (1, 100), "float32")
-    assert row.indices == {"index": IndexValues(2, 99, [2, 7])}, (
-        "of the calls 1, 2 and 4; values of the first"
-    )
-    assert program.shell("capture", "--show", str(program.out)).out.splitlines()[1].split()[4:] == [
-        "table=100x4:float32:t,", "index=2:int64:2..100",
-    ]  # fmt: skip
-
-
-def test_patterns_in_recorded_values_become_kinds_of_inputs(program: Program) -> None:
+def test_strides_and_patterns_in_recorded_values_become_kinds_of_inputs(program: Program) -> None:
     bench = """
 import torch
 from ops import attend
@@ -191,10 +169,11 @@ table = torch.tensor([[5, 0, 0], [7, 2, 9], [7, 4, 1], [3, 0, 0]], dtype=torch.i
 q, cache = torch.randn(9, 2, 8), torch.randn(16, 8, 2, 8)
 order = torch.tensor([3, 1, 0, 2])
 slots = torch.tensor([100, 3, 77, -1])
-for _ in range(2):
-    attend(q, cache, cu, cu, 6, table, lens, order, slots, torch.tensor([2, 0, 15, 2]), [q, q], (slots, cache))
+for last in (7, 99, 3, 5):
+    rows, index, turned = torch.tensor([2, 0, 15, 2]), torch.tensor([2, last]), torch.randn(4, 100).T
+    attend(q, cache, cu, cu, 6, table, lens, order, slots, rows, [q, q], (slots, cache), turned, index)
 """
-    names = "q, cache, cu_q, cu_k, max_q, table, lens, order, slots, rows, pair, caches"
+    names = "q, cache, cu_q, cu_k, max_q, table, lens, order, slots, rows, pair, caches, turned, index"
     program.write(ops=f"def attend({names}):\n    return 0\n", bench=bench)
     assert program.capture("ops:attend")[0] == 0
     (row,) = program.calls.signatures
@@ -203,9 +182,15 @@ for _ in range(2):
         "cu_q=5:int32:cu_seqlens(9)", "cu_k=5:int32:cu_seqlens(9,cu_q)", "max_q=max(cu_q)",
         "table=4x3:int32:block_table(16,lens,8)", "lens=4:int32:3..21", "order=4:int64:permutation",
         "slots=4:int64:slots(16,8)", "rows=4:int64:0..16", "pair[0]=9x2x8:float32",
-        "caches(0)=4:int64:slots(16,8)", "caches(1)=16x8x2x8:float32",
+        "caches(0)=4:int64:slots(16,8)", "caches(1)=16x8x2x8:float32", "turned=100x4:float32:t",
+        "index=2:int64:2..100",
     ):  # fmt: skip
         assert f"{words}," in f"{text},", text
+    assert row.indices["index"] == IndexValues(2, 99, [2, 7]), "of the calls 1, 2 and 4; values of the first"
+    assert (
+        "turned=100x4:float32:t, index=2:int64:2..100"
+        in program.shell("capture", "--show", str(program.out)).out
+    )
     (inputs,) = parse_shapes([text])
     designed = design([inputs], names.split(", "))
     assert designed.tensors["cu_k"].shape == ("table_0+1",)

@@ -10,6 +10,7 @@ from harness.standalone.files import standalone_files
 from sessions import Home
 from suites import load_task
 from tests.support.command_line import Shell
+from tests.support.draws import drawn
 from tests.tui.commands.keep.test_export import run_alone
 from tui.diagnostics import ExitCode
 
@@ -123,40 +124,41 @@ def write_ref(kv, caches, where):
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "shapes", "old", "new"),
-    [
-        pytest.param(
-            SUM_OF_SEQUENCES,
-            "x=Tx16:fp16, cu=B+1:i32:cu_seqlens(T), T=40,96, B=4,8",
-            "tl.load(cu + sequence), tl.load(cu + sequence + 1)",
-            "sequence * (rows // tl.num_programs(0)), (sequence + 1) * (rows // tl.num_programs(0))",
-            id="equal lengths",
-        ),
-        pytest.param(
-            PAGED,
-            "cache=Nx8x16:fp16, table=BxW:i32:block_table(N,lens,8), lens=B:i32:1..8*W+1, B=4,16, N=64, W=4",
-            "column * BLOCK + tokens < length",
-            "tokens < BLOCK",
-            id="sums the tail",
-        ),
-        pytest.param(
-            COPY,
-            "x=Tx16:fp16, slots=T:i64:slots(N,8), cache=Nx8x16:fp16, T=8,64, N=32",
-            "    if slot >= 0:\n    ",
-            "    slot = tl.maximum(slot, 0)\n",
-            id="no slot is slot 0",
-        ),
-        pytest.param(
-            PARTS,
-            "kv[0]=Tx16:fp16, kv[1]=Tx16:fp16, caches(0)=Nx8x16:fp16, caches(1)=Nx8x16:fp16, "
-            "where.slots=T:i64:slots(N,8), mask=None, T=8,64, N=32",
-            "tl.load(v + row * D + at)",
-            "tl.load(k + row * D + at)",
-            id="one item of a list twice",
-        ),
-    ],
+IGNORED = (
+    pytest.param(
+        SUM_OF_SEQUENCES,
+        "x=Tx16:fp16, cu=B+1:i32:cu_seqlens(T), T=40,96, B=4,8",
+        "tl.load(cu + sequence), tl.load(cu + sequence + 1)",
+        "sequence * (rows // tl.num_programs(0)), (sequence + 1) * (rows // tl.num_programs(0))",
+        id="equal lengths",
+    ),
+    pytest.param(
+        PAGED,
+        "cache=Nx8x16:fp16, table=BxW:i32:block_table(N,lens,8), lens=B:i32:1..8*W+1, B=4,16, N=64, W=4",
+        "column * BLOCK + tokens < length",
+        "tokens < BLOCK",
+        id="sums the tail",
+    ),
+    pytest.param(
+        COPY,
+        "x=Tx16:fp16, slots=T:i64:slots(N,8), cache=Nx8x16:fp16, T=8,64, N=32",
+        "    if slot >= 0:\n    ",
+        "    slot = tl.maximum(slot, 0)\n",
+        id="no slot is slot 0",
+    ),
+    pytest.param(
+        PARTS,
+        "kv[0]=Tx16:fp16, kv[1]=Tx16:fp16, caches(0)=Nx8x16:fp16, caches(1)=Nx8x16:fp16, "
+        "where.slots=T:i64:slots(N,8), mask=None, T=8,64, N=32",
+        "tl.load(v + row * D + at)",
+        "tl.load(k + row * D + at)",
+        id="one item of a list twice",
+    ),
 )
+"""A right kernel, its inputs, and a change of its text after which it ignores what one of them means."""
+
+
+@pytest.mark.parametrize(("text", "shapes", "old", "new"), drawn(IGNORED, 2))
 def test_a_kernel_that_ignores_its_inputs_is_wrong(
     shell: Shell, home: Home, text: str, shapes: str, old: str, new: str
 ) -> None:
