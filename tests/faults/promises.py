@@ -73,15 +73,7 @@ def is_in_state(event: Event, state: SessionState) -> bool:
 
 
 def assert_nothing_is_paid_twice(events: Sequence[Event], requests: int) -> None:
-    """Nothing is there twice, and only calls without a reply are made again."""
-    assert_nothing_is_there_twice(events)
-    calls = sum(isinstance(event, CallStarted) for event in events)
-    finished = sum(isinstance(event, CallFinished) for event in events)
-    assert finished <= requests <= calls
-
-
-def assert_nothing_is_there_twice(events: Sequence[Event]) -> None:
-    """Each call, candidate, verdict and exam is there once, and no call with a reply is made again."""
+    """Each call, candidate, verdict and exam is there once, and only calls without a reply are made again."""
     for kind in (CallFinished, CandidateProposed, AttemptJudged, WinnerExamined):
         name = "call" if kind is CallFinished else "attempt"
         counts = Counter(getattr(event, name) for event in events if isinstance(event, kind))
@@ -92,6 +84,7 @@ def assert_nothing_is_there_twice(events: Sequence[Event]) -> None:
             assert event.call not in finished, f"{event.call} was asked again"
         elif isinstance(event, CallFinished):
             finished.add(event.call)
+    assert len(finished) <= requests <= sum(isinstance(event, CallStarted) for event in events)
 
 
 def assert_attempts_follow_the_person(events: Sequence[Event]) -> None:
@@ -168,20 +161,3 @@ def assert_branch_follows_decisions(accepted: dict[str, AcceptedKernel], events:
     """The branch `accepted` has the kernel that a person accepted last."""
     on_branch = {task: kernel.attempt for task, kernel in accepted.items()}
     assert on_branch == latest_accepted(events)
-
-
-def outcomes(events: Sequence[Event]) -> dict[str, tuple[object, ...]]:
-    """Return what the attempts of a session are, without times: prompts, lineage, candidates and verdicts."""
-    state = fold(events)  # type: ignore[arg-type]
-    return {
-        attempt.attempt: (
-            attempt.origin,
-            attempt.base,
-            attempt.source,
-            attempt.strategy,
-            attempt.verdict,
-            attempt.exam.verdict if attempt.exam else None,
-            [(call.call, call.messages, call.text) for call in attempt.calls],
-        )
-        for attempt in state.attempts()
-    }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +16,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool, Evaluation, StageEvent, Verdict, evaluate, target
+from harness import DevicePool, Evaluation, StageEvent, Verdict
 from harness.processes.conversation import Conversation
 from harness.processes.process_endings import (
     doubt_starved_call,
@@ -26,7 +25,6 @@ from harness.processes.process_endings import (
     explain_compile_error,
 )
 from harness.processes.starting.servers import Child, ForkServer
-from harness.stages.retries import settle, try_alone
 from harness.stages.verdicts import conclude
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.errors import WorkerDied
@@ -34,7 +32,6 @@ from harness.wire.messages.guest import Broken, Load
 from harness.wire.messages.server import Ended
 from harness.wire.results.evaluation import ErrorReport
 from harness.worker.kit import candidate_trace
-from suites import load_task
 from tests.support.draws import drawn
 from tests.support.judge.candidates import adding
 from tests.support.judge.judging import judge
@@ -284,18 +281,6 @@ async def test_call_that_a_starved_machine_fails_is_made_again_once(cause: str) 
     assert doubt_starved_call(msgspec.structs.replace(error, kind="wrong_value")) == ""
 
 
-async def test_doubt_is_settled_by_judging_once_more_alone() -> None:
-    tries = []
-
-    async def attempt(why: str) -> str:
-        tries.append(why)
-        settle("killed", again=bool(why))
-        return "the candidate's"
-
-    assert await try_alone(attempt) == "the candidate's"
-    assert tries == ["", "killed"]
-
-
 async def test_text_that_cannot_be_written_is_no_error_of_the_candidate(own_pool: DevicePool) -> None:
     """The guest cannot write the candidate's file, as on a full disk."""
     async with guest(own_pool, cpu_limit_s=30) as (child, conversation):
@@ -316,34 +301,3 @@ async def test_limits_of_the_judge_explain_a_kill() -> None:
     assert "SIGKILL" in error_of_end(killed, "case fp32").doubt
     with pytest.raises(WorkerDied, match="the compiling server died"):
         error_of_end(msgspec.structs.replace(killed, lost="the compiling server died"), "case fp32")
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(20))
-async def test_kill_at_a_random_moment_gives_no_false_verdict(own_pool: DevicePool, seed: int) -> None:
-    """Kill one random process of the judge, of any kind, while two right kernels are judged."""
-    choices = random.Random(seed)
-    sources = [adding(), adding(top="\n")]
-    task = load_task("vector_add")
-    judging = [
-        asyncio.create_task(
-            evaluate(source, task, own_pool, targets=[target("gfx942")], seed=seed), name="judged"
-        )
-        for source in sources
-    ]
-    await asyncio.sleep(choices.uniform(0.0, 3.0))
-    servers = [psutil.Process(server.pid) for server in (own_pool.interpreting, own_pool.compiling)]
-    nursery = servers[0].parent()
-    workers = [child for server in servers for child in server.children(recursive=True)]
-    kind = choices.choice(("server", "nursery", "worker", "worker", "worker", "worker"))
-    victims = {"server": servers, "nursery": [nursery], "worker": workers or servers}[kind]
-    with suppress(psutil.NoSuchProcess):
-        choices.choice(victims).kill()
-    async with asyncio.timeout(WAIT_S):
-        await asyncio.wait(judging)
-    for evaluation in (task.result() for task in judging):
-        assert evaluation.verdict in (Verdict.CORRECT, Verdict.INFRA_ERROR), evaluation.error
-        assert evaluation.verdict is Verdict.INFRA_ERROR or not evaluation.findings
-    # A kill after the last verdict is noticed by the next evaluation. The engine repeats such an evaluation too.
-    first = await judge(own_pool, adding())
-    assert first.verdict is Verdict.CORRECT or (await judge(own_pool, adding())).verdict is Verdict.CORRECT

@@ -1,7 +1,8 @@
-"""Protects sessions from random faults of store, journal, socket, model server and workers; a seed is one home with many faults.
+"""Protects sessions from random faults of engine, store, socket, model server and workers; a seed is one home with many faults.
 
 After each fault the session is resumed to its end. Then no finished reply was asked again, all attempts are in git, each
 session can be listed, shown and replayed, and right kernels are right. A failure prints its seed and the faults of its home.
+`test_kill_at_each_write.py` and `tests/sessions/test_repairs.py` have each damage of a store at rest.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import json
 import os
 import random
 import re
-import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,15 +26,14 @@ import pytest
 
 from engine.process import launch
 from harness import Verdict
-from sessions import Home, fold, journal_of, record_at_rest
+from sessions import Home, fold
 from sessions.engine_info import read_engine_info
 from sessions.errors import NothingToResume
-from sessions.events import CallFinished, CallStarted, SessionFinished, SessionTitled
+from sessions.events import CallFinished, CallStarted, SessionFinished
 from sessions.repairs import repairs
-from tests.faults.odd_model import Model, cut, odd_count, odd_stop
 from tests.support.command_line import ROOT, Shell, run_script
-from tests.support.engine.live_engines import journal, plan_for, started, until_left
-from tests.support.engine.model_server import model_server
+from tests.support.engine.live_engines import journal, plan_for, right, started, until_left, wrong
+from tests.support.engine.model_server import Answer, Seen, cuts, model_server, says
 from tests.support.sessions.story import assert_sound, git, loosen
 from tests.support.waiting import LIMIT_S, wait_until
 
@@ -92,6 +92,36 @@ class Damage:
         until_left(self.home, self.session)
 
 
+@dataclass
+class Model:
+    """Answers with a wrong kernel, a reflection, then right kernels; each whole reply has a mark of its own."""
+
+    chance: random.Random
+    wire: str
+    cut_request: int = -1
+    """Number of the request whose answer breaks off."""
+    whole: set[str] = field(default_factory=set)
+    """Marks of the replies that were sent to their end."""
+    gate: threading.Event = field(default_factory=threading.Event)
+    """No request is answered before it is set."""
+    number: int = 0
+
+    def answer(self, seen: Seen) -> Answer:
+        """Return the answer to a request."""
+        self.gate.wait(LIMIT_S)
+        number, self.number = self.number, self.number + 1
+        mark = f"mark-{self.chance.getrandbits(64):016x}"
+        if "Explain the failure" in seen.prompt:
+            text = "It subtracts."
+        else:
+            text = right(mark) if "It subtracts." in seen.prompt or "+ tl.load(" in seen.prompt else wrong()
+        text += f"\n{mark}\n"
+        if number == self.cut_request:
+            return cuts(text, after=self.chance.randrange(4))
+        self.whole.add(mark)
+        return says(text)
+
+
 # Faults: each is called while the engine of a new session runs
 
 
@@ -120,12 +150,25 @@ def kill_worker(damage: Damage, model: Model) -> None:
 def damage_store(damage: Damage, model: Model) -> None:
     """Remove, truncate or empty one object of the session that no other session has."""
     model.gate.set()
-    kill_after_commit(damage)
-    loosen(damage.home.store)
-    others = objects(damage.home.store, f"--exclude={damage.session}/*", "--branches")
-    own = objects(damage.home.store, f"--branches={damage.session}/*") - others
-    files = [damage.home.store / "objects" / name[:2] / name[2:] for name in sorted(own)]
-    if spoil(damage, [file for file in files if file.is_file()]) not in ("", "remove"):
+    store, live = damage.home.store, damage.home.files(damage.session)
+    heads = store / "refs/heads" / damage.session
+    wait_until(lambda: heads.exists() or not live.running, "the first commit")
+    damage.kill()
+    until_quiet(store)
+    loosen(store)
+    others = objects(store, f"--exclude={damage.session}/*", "--branches")
+    own = objects(store, f"--branches={damage.session}/*") - others
+    files = [store / "objects" / name[:2] / name[2:] for name in sorted(own)]
+    files = [file for file in files if file.is_file()]
+    if not files:
+        damage.faults.append("  nothing to spoil: all is packed")
+        return
+    file, way = damage.chance.choice(files), damage.chance.choice(("remove", "halve", "empty"))
+    damage.faults.append(f"  {way} {file.relative_to(damage.home.root)}")
+    data = file.read_bytes()
+    file.unlink()
+    if way != "remove":
+        file.write_bytes(data[: len(data) // 2] if way == "halve" else b"")
         repair()  # a resume finds what is missing; only a repair reads the contents
 
 
@@ -135,47 +178,6 @@ def repair() -> None:
     assert repaired.code == 0, repaired.out + repaired.err
 
 
-def kill_after_commit(damage: Damage) -> None:
-    """Kill the engine when the session has something in the store."""
-    heads, live = damage.home.store / "refs/heads" / damage.session, damage.home.files(damage.session)
-    wait_until(lambda: heads.exists() or not live.running, "the first commit")
-    damage.kill()
-    until_quiet(damage.home.store)
-
-
-def damage_ref(damage: Damage, model: Model) -> None:
-    """Remove or spoil one ref of the session."""
-    model.gate.set()
-    kill_after_commit(damage)
-    heads = damage.home.store / "refs/heads" / damage.session
-    spoil(damage, sorted(path for path in heads.rglob("*") if path.is_file()))
-
-
-def damage_description(damage: Damage, model: Model) -> None:
-    """Remove `session.json` of a finished session."""
-    model.gate.set()
-    finish(damage)
-    tree = git(damage.home.store, "ls-tree", f"{damage.session}/_journal", "session.json").split()
-    loosen(damage.home.store)
-    spoil(damage, [damage.home.store / "objects" / tree[2][:2] / tree[2][2:]])
-
-
-def damage_store_of_finished(damage: Damage, model: Model) -> None:
-    """Remove the store after the session has finished: its journal has all of it."""
-    model.gate.set()
-    finish(damage)
-    shutil.rmtree(damage.home.store)
-
-
-def damage_files(damage: Damage, model: Model) -> None:
-    """Spoil a file in the folder of a finished session: the compressed journal, the summary, a text of the compiler."""
-    model.gate.set()
-    finish(damage)
-    files = damage.home.files(damage.session)
-    texts = sorted(files.texts.iterdir()) if files.texts.is_dir() else []
-    spoil(damage, [files.stored_journal, files.stored_journal, files.summary, *texts[:1]])
-
-
 def add_texts(damage: Damage, model: Model) -> None:
     """Put a text that is not what its name says among the compiler's texts, while the engine runs."""
     folder = damage.home.files(damage.session).texts
@@ -183,54 +185,6 @@ def add_texts(damage: Damage, model: Model) -> None:
     (folder / ("0" * 64)).write_bytes(b"no gzip")
     model.gate.set()
     damage.kill()
-
-
-def decide(damage: Damage, model: Model) -> None:
-    """Open the finished session again for an event of a person, and kill that process at a random moment."""
-    model.gate.set()
-    finish(damage)
-    command = [sys.executable, "-m", "tui", "sessions", "title", damage.session, "mine"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as person:
-        time.sleep(damage.chance.random() * 1.5)
-        person.kill()
-    until_quiet(damage.home.store)
-    resume(damage)
-
-
-def fetch_over(damage: Damage, model: Model) -> None:
-    """Fetch the finished session from a copy of the home in which it went on."""
-    model.gate.set()
-    finish(damage)
-    copy = Home(damage.home.root.with_name(f"copy-{damage.session}"))
-    shutil.copytree(damage.home.root, copy.root)
-    record_at_rest(copy, damage.session, SessionTitled(title="from a copy"))
-    fetched = run_script("sessions", "fetch", str(copy.store), damage.session)
-    assert fetched.code == 0, fetched.err
-    assert fold(journal_of(damage.home, damage.session).events).title == "from a copy"
-    spoil(damage, [damage.home.files(damage.session).fetched])
-
-
-def tear_journal(damage: Damage, model: Model) -> None:
-    """Cut the last line of the journal in its middle, as a full disk does."""
-    model.gate.set()
-    damage.kill()
-    file = damage.home.files(damage.session).journal
-    if file.exists():
-        data = file.read_bytes()
-        last = data.rstrip(b"\n").rfind(b"\n") + 1
-        if last:
-            file.write_bytes(data[: (last + len(data)) // 2])
-            damage.lost += 1
-
-
-def send_garbage(damage: Damage, model: Model) -> None:
-    """Send bytes that are no command, also very deep JSON."""
-    deep = b'{"a":' * 100_000 + b"\n"
-    for data in (damage.chance.randbytes(4000) + b"\n", b"{}\n[]\n7\n", deep, b'"' * 9_000_000):
-        with connection(damage) as client, contextlib.suppress(OSError):
-            client.sendall(data)
-            client.recv(65536)
-    model.gate.set()
 
 
 def flood_socket(damage: Damage, model: Model) -> None:
@@ -250,11 +204,10 @@ def flood_socket(damage: Damage, model: Model) -> None:
     model.gate.set()
 
 
-def spoil_reply(damage: Damage, model: Model) -> None:
-    """Send one odd reply, or one that breaks off."""
-    model.odd = damage.chance.choice((cut, odd_count, odd_count, odd_stop))
-    model.odd_request = damage.chance.randrange(4)
-    damage.faults.append(f"  {model.odd.__name__} in request {model.odd_request}")
+def cut_reply(damage: Damage, model: Model) -> None:
+    """Drop the connection in the middle of one reply."""
+    model.cut_request = damage.chance.randrange(4)
+    damage.faults.append(f"  request {model.cut_request}")
     model.gate.set()
 
 
@@ -262,33 +215,10 @@ TABLE = (
     kill_engine,
     kill_worker,
     damage_store,
-    damage_ref,
-    damage_description,
-    damage_store_of_finished,
-    damage_files,
     add_texts,
-    decide,
-    fetch_over,
-    tear_journal,
-    send_garbage,
     flood_socket,
-    spoil_reply,
-    spoil_reply,
+    cut_reply,
 )
-
-
-def spoil(damage: Damage, files: list[Path]) -> str:
-    """Remove, halve or empty one of the files, and return which; empty without a file."""
-    if not files:
-        damage.faults.append("  nothing to spoil: all is packed")
-        return ""
-    file, way = damage.chance.choice(files), damage.chance.choice(("remove", "halve", "empty"))
-    damage.faults.append(f"  {way} {file.relative_to(damage.home.root)}")
-    data = file.read_bytes()
-    file.unlink()
-    if way != "remove":
-        file.write_bytes(data[: len(data) // 2] if way == "halve" else b"")
-    return way
 
 
 def objects(store: Path, *which: str) -> set[str]:

@@ -6,18 +6,17 @@ import importlib.util
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.process import launch
-from sessions import Home
+from sessions import Home, fold
 from sessions.events import AttemptJudged, EngineStarted, Event, SessionFinished, StageFinished, StageStarted
-from tests.faults.promises import assert_nothing_is_paid_twice, outcomes
-from tests.faults.test_engine_kill import repaired
-from tests.support.engine.live_engines import info_of, journal, plan_for, started, until_left
+from tests.faults.promises import assert_nothing_is_paid_twice
+from tests.support.engine.live_engines import info_of, journal, plan_for, repaired, started, until_left
 from tests.support.engine.model_server import model_server
 from tests.support.waiting import wait_until
 
@@ -125,3 +124,20 @@ def test_a_lost_node_and_a_killed_engine_change_no_verdict(raylets: Raylets, tmp
     assert min(elsewhere) < ELSEWHERE_S
     twice = {attempt for (attempt, _), count in evaluations(events).items() if count > 1}
     assert twice <= set(lost)
+
+
+def outcomes(events: Sequence[Event]) -> dict[str, tuple[object, ...]]:
+    """Return what the attempts of a session are, without times: prompts, lineage, candidates and verdicts."""
+    state = fold(events)  # type: ignore[arg-type]
+    return {
+        attempt.attempt: (
+            attempt.origin,
+            attempt.base,
+            attempt.source,
+            attempt.strategy,
+            attempt.verdict,
+            attempt.exam.verdict if attempt.exam else None,
+            [(call.call, call.messages, call.text) for call in attempt.calls],
+        )
+        for attempt in state.attempts()
+    }

@@ -7,38 +7,21 @@ starts in a second; the tests of `engine` and `harness` have the real judge.
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engine.process import process
 from harness import Evaluation
-from sessions import Home
 from suites import Task
 
 from .quick_engine import NoPool, QuickJudge
 
 
-def evaluations(home: Home) -> int:
-    """Return the number of evaluations that the judges of all engines began."""
-    return len(log_of(home).read_bytes())
-
-
-def log_of(home: Home) -> Path:
-    """Return the file that gets one byte for each evaluation."""
-    return home.root / "judged"
-
-
 class SignJudge(QuickJudge):
-    """Finds a kernel wrong if it subtracts; logs each evaluation."""
-
-    def __init__(self, log: Path, *arguments: object, **more: object) -> None:
-        super().__init__(*arguments, **more)
-        self.log = log.open("ab", buffering=0)
+    """Finds a kernel wrong if it subtracts."""
 
     async def evaluate(self, source: str, task: Task, **more: Any) -> Evaluation:
         """See `Judge`."""
-        self.log.write(b".")
         verdict = "wrong" if "x - y" in source else "correct"
         return await super().evaluate(f"# judge: {verdict}\n{source}", task, **more)
 
@@ -46,7 +29,7 @@ class SignJudge(QuickJudge):
 def main(folder: Path) -> int:
     """Run the engine of a live folder to its end."""
     process.DevicePool = NoPool  # type: ignore[assignment,misc]
-    process.Judge = partial(SignJudge, log_of(Home(folder.parents[1])))  # type: ignore[assignment,misc]
+    process.Judge = SignJudge  # type: ignore[assignment,misc]
     return process.main(folder)
 
 

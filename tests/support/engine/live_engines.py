@@ -20,7 +20,7 @@ from suites import baseline_source, load_task
 from tests.support.sessions.story import stored_events
 from tests.support.waiting import wait_until
 
-from .model_server import ModelServer
+from .model_server import Answer, ModelServer, Seen, says
 
 KEY = "sk-that-nobody-may-see"
 
@@ -52,6 +52,14 @@ def wrong() -> str:
         .replace("x + y", "x - y")
     )
     return f"## Strategy\n\nGuess.\n\n```python\n{source}\n```\n"
+
+
+def repaired(seen: Seen) -> Answer:
+    """Reply with a wrong kernel, a reflection, then the correct kernel each time."""
+    if "Explain the failure" in seen.prompt:
+        return says("It subtracts.")
+    learned = "It subtracts." in seen.prompt or "# repaired" in seen.prompt
+    return says(right("repaired") if learned else wrong())
 
 
 def journal(home: Home, session: str) -> list[Event]:

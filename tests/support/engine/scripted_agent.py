@@ -129,31 +129,6 @@ def greedy():
     asyncio.run(ask())
 
 
-def steady():
-    """Send different candidates over MCP, one after the other, until one is refused."""
-    import asyncio
-
-    import httpx2
-    from mcp.client.client import Client
-    from mcp.client.streamable_http import streamable_http_client
-
-    async def work():
-        headers = {"Authorization": "Bearer " + os.environ["WAVEDECK_MCP_TOKEN"]}
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=None) as http,
-            Client(streamable_http_client(os.environ["WAVEDECK_MCP_URL"], http_client=http)) as client,
-        ):
-            refused = False
-            while not refused:
-                source = f"{RIGHT}\n# {time.time_ns()}\n"
-                print("I send", source[-20:].strip(), flush=True)
-                answer = await client.call_tool("eval", {"task": "vector_add", "code": source})
-                refused = answer.is_error or not json.loads(answer.content[0].text)["evaluations_left"]
-            print("no evaluation is left", flush=True)
-
-    asyncio.run(work())
-
-
 def leaky():
     """Print keys in many spellings, send them with a kernel, and end with them. The test reads the server's token as numbers."""
     print(f"\033[1mThe prompt has {'vector_add(x, y)' in PROMPT and 'the signature'}.\033[0m", flush=True)
