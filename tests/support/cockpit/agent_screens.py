@@ -9,8 +9,9 @@ import msgspec
 from textual.pilot import Pilot
 
 from harness import Evaluation, Latency, Outcome
+from sessions import Home
 from sessions import events as ev
-from tests.support.cockpit.cockpits import USUAL, RecordingDecider, ScriptedSource, live, until
+from tests.support.cockpit.cockpits import HOME, USUAL, RecordingDecider, ScriptedSource, live, until
 from tests.support.sessions import journals
 from tui.cockpit.app import Cockpit
 from tui.cockpit.screens.agent.agent import AgentScreen
@@ -27,9 +28,11 @@ async def opened(
     events: Sequence[ev.AnyEvent] | None = None,
     decider: RecordingDecider | None = None,
     readonly: bool = False,
+    home: Home = HOME,
 ) -> AsyncIterator[tuple[Pilot[ExitNote], AgentScreen, ScriptedSource]]:
     """Open an instance, at an attempt or at its newest, 12 seconds after the last event."""
-    app, source = live(journals.running() if events is None else events, decider=decider, readonly=readonly)
+    shown = journals.running() if events is None else events
+    app, source = live(shown, decider=decider, readonly=readonly, home=home)
     app.wall = lambda: _last_wall(app) + 12  # type: ignore[method-assign]
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")

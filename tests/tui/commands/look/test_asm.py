@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import msgspec
+from textual.pilot import Pilot
 
 from harness import Verdict
 from sessions import Home
 from sessions import events as ev
-from tests.support.cockpit.cockpits import USUAL, live, until
+from tests.support.cockpit.agent_screens import opened
+from tests.support.cockpit.cockpits import until
 from tests.support.command_line import Shell, one_line
 from tests.support.judge.assemblies import AMD, SOURCE, packed, with_assembly
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions.journals import SESSION, EventLog, correct
-from tui.cockpit.screens.agent.agent import AgentScreen
-from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.agent.assembly_view import AssemblyView
+from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import ExitCode
 
 CHANGED = AMD.replace("v13", "v12").replace("\ts_barrier\n", "")
@@ -70,24 +75,28 @@ def test_session_of_an_older_version_says_that_it_has_no_texts(shell: Shell, hom
     assert refused.code == ExitCode.USAGE
 
 
-async def test_d_shows_the_same_difference_as_the_command(home: Home) -> None:
+@asynccontextmanager
+async def on_assembly(home: Home, *texts: str) -> AsyncIterator[tuple[Pilot[ExitNote], AssemblyView]]:
+    """Open the assembly of the last attempt, each derived from the one before it."""
     log = EventLog()
     log.open(devices=("cpu",), iterations=2)
     log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
-    log.attempt("softmax#1/1", SOURCE, with_assembly(correct(), AMD))
-    changed = with_assembly(correct(), CHANGED)
-    log.attempt("softmax#1/2", SOURCE, changed, origin=ev.Origin.OPTIMIZE, base="softmax#1/1")
+    for number, text in enumerate(texts, start=1):
+        base, origin = (
+            (f"softmax#1/{number - 1}", ev.Origin.OPTIMIZE) if number > 1 else (None, ev.Origin.FRESH)
+        )
+        log.attempt(f"softmax#1/{number}", SOURCE, with_assembly(correct(), text), origin=origin, base=base)
     folder = home.files(SESSION)
     folder.folder.mkdir(parents=True)
-    folder.keep_texts(dict([packed(AMD), packed(CHANGED)]))
-    app, _ = live(log.events, home=home)
-    async with app.run_test(size=USUAL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        app.open_agent("softmax#1", 2)
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
+    folder.keep_texts(dict(map(packed, texts)))
+    async with opened("softmax#1", len(texts), events=log.events, home=home) as (pilot, screen, _):
         await pilot.press("9")
-        view = app.screen.assembly
-        await until(pilot, lambda: bool(view.source.lines), "the assembly")
+        await until(pilot, lambda: bool(screen.assembly.source.lines), "the assembly")
+        yield pilot, screen.assembly
+
+
+async def test_d_shows_the_same_difference_as_the_command(home: Home) -> None:
+    async with on_assembly(home, AMD, CHANGED) as (pilot, view):
         await pilot.press("d")
         await until(pilot, lambda: "assembly diff" in str(view.code.border_title), "the difference")
         assert str(view.code.border_title) == "assembly diff base #1/1 -> #1/2   +0 -1"
@@ -101,21 +110,7 @@ async def test_d_shows_the_same_difference_as_the_command(home: Home) -> None:
 
 
 async def test_cursor_in_one_column_marks_its_lines_in_the_other(home: Home) -> None:
-    log = EventLog()
-    log.open(devices=("cpu",), iterations=2)
-    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
-    log.attempt("softmax#1/1", SOURCE, with_assembly(correct(), AMD))
-    folder = home.files(SESSION)
-    folder.folder.mkdir(parents=True)
-    folder.keep_texts(dict([packed(AMD)]))
-    app, _ = live(log.events, home=home)
-    async with app.run_test(size=USUAL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        app.open_agent("softmax#1", 1)
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
-        await pilot.press("9")
-        view = app.screen.assembly
-        await until(pilot, lambda: bool(view.source.lines), "the assembly")
+    async with on_assembly(home, AMD) as (pilot, view):
         assert "+ loop at line 5: 9 instructions, 1 MFMA, 1 load of 128 bits" in view.code.text
         assert "buffer_load" not in view.code.text, "the loop is folded"
         await pilot.press("j", "j", "enter", "j")
