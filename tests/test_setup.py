@@ -87,24 +87,6 @@ def test_reuse_of_the_vendors_build_requires_no_torch_or_triton_from_pip(setup: 
     assert not [name for name in requirements if name.startswith(("torch", "triton"))]
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("Collecting torch==2.13.0\n", "torch==2.13.0"),
-        (
-            "  Downloading torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl (540.0 MB)\n",
-            "torch-2.13.0 (540.0 MB)",
-        ),
-        ("  Using cached http://a/b/textual-8.0-py3-none-any.whl (9 kB)\n", "textual-8.0 (9 kB)"),
-        ("Downloading torch (540.0MiB)\n", "torch (540.0MiB)"),
-        ("Installing collected packages: numpy, torch, triton\n", "writing 3 packages"),
-        ("Requirement already satisfied: numpy in ./x\n", ""),
-    ],
-)
-def test_line_of_an_installer_names_its_package(setup: ModuleType, line: str, words: str) -> None:
-    assert setup.package_words(line) == words
-
-
 def test_progress_without_a_terminal_has_a_line_for_each_step(
     setup: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,19 +82,10 @@ def attempt(
     base = f"softmax#1/{number - 1}" if number > 1 else None
     origin = ev.Origin.REPAIR if base else ev.Origin.FRESH
     recorder.record(ev.AttemptStarted(attempt=name, origin=origin, base=base))
-    call = f"{name}/generator/1"
-    messages = (ev.Message("user", "write softmax"),)
-    recorder.record(
-        ev.CallStarted(
-            call=call, attempt=name, role=ev.Role.GENERATOR, model="recorded:starter", messages=messages
-        )
-    )
-    usage = ev.Usage(input_tokens=1000, output_tokens=200)
-    recorder.record(
-        ev.CallFinished(
-            call=call, text=f"```python\n{source}```", stop_reason="end", usage=usage, seconds=2.0
-        )
-    )
+    call(
+        recorder, name, ev.Role.GENERATOR, f"```python\n{source}```", words="write softmax",
+        usage=ev.Usage(input_tokens=1000, output_tokens=200),
+    )  # fmt: skip
     recorder.record(ev.CandidateProposed(attempt=name, source=source, strategy=strategy))
     recorder.record(
         ev.AttemptJudged(attempt=name, evaluation=evaluation(verdict, speedup=speedup, message=message))
@@ -155,14 +146,22 @@ def stopped(home: Home, session: str = FIRST, *, verdict: Verdict = Verdict.WRON
     return session
 
 
-def call(recorder: Recorder, attempt_name: str, role: ev.Role, text: str) -> None:
-    """Record a finished call of an attempt."""
+def call(
+    recorder: Recorder,
+    attempt_name: str,
+    role: ev.Role,
+    text: str,
+    *,
+    words: str = "go on",
+    usage: ev.Usage = ev.Usage(input_tokens=100, output_tokens=50),  # noqa: B008  # frozen
+) -> None:
+    """Record a finished call of an attempt, with these words in its prompt."""
     name = f"{attempt_name}/{role}/1"
-    messages = (ev.Message("user", "go on"),)
+    messages = (ev.Message("user", words),)
+    model = recorder.state.started.model
     recorder.record(
-        ev.CallStarted(call=name, attempt=attempt_name, role=role, model="openai:m", messages=messages)
+        ev.CallStarted(call=name, attempt=attempt_name, role=role, model=model, messages=messages)
     )
-    usage = ev.Usage(input_tokens=100, output_tokens=50)
     recorder.record(ev.CallFinished(call=name, text=text, stop_reason="end", usage=usage, seconds=1.0))
 
 
@@ -208,7 +207,9 @@ def solved(
 
     `sources` are kernels by full task name; `fields` are more fields of each evaluation.
     """
-    started = story.started(session, tasks=tuple(sources), instances=1, iterations=1, seed=7, versions={})
+    started = story.started(
+        session, model="openai:m", tasks=tuple(sources), instances=1, iterations=1, seed=7, versions={}
+    )
     recorder = Recorder.begin(home, started, clock=ticking())
     for task, source in sources.items():
         name = f"{short_task(task)}#1/1"

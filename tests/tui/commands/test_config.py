@@ -68,11 +68,6 @@ def test_limits_table_changes_only_its_keys(place: Place) -> None:
     assert place.load().remarks
 
 
-def test_gateway_headers_variable_gives_no_remark(place: Place) -> None:
-    place.environ["WAVEDECK_MODEL_HEADERS"] = "X-Team: kernels"
-    assert place.load().remarks == ()
-
-
 def test_prices_and_keys_are_tables(place: Place) -> None:
     place.own.write_text('[prices."openai:x"]\ninput = 1\noutput = 2.5\n[keys]\naccept = "A"\n')
     configured = place.load()
@@ -159,11 +154,12 @@ def test_wrong_variable_or_flag_is_named_as_given(place: Place) -> None:
     )
 
 
-def test_misspelt_variable_gives_a_remark(place: Place) -> None:
+def test_misspelt_variable_alone_gives_a_remark(place: Place) -> None:
     place.environ |= {
         "WAVEDECK_MODLE": "anthropic:x",
         "WAVEDECK_HOME": "/somewhere",
         "WAVEDECK_MODEL_KEY": "k",
+        "WAVEDECK_MODEL_HEADERS": "X-Team: kernels",
     }
     configured = place.load()
     assert configured.settings.model == ""

@@ -147,21 +147,6 @@ def test_file_that_the_system_refuses_is_one_line_and_no_crash(
     assert not (tmp_path / "crashes").exists()
 
 
-def test_journal_that_is_a_folder_is_named_by_every_reader(shell: Shell, home: Home) -> None:
-    stored.stopped(home, stored.FIRST)
-    journal = home.files(stored.FIRST).journal
-    journal.unlink()
-    journal.mkdir()
-    for arguments in (
-        ("replay", stored.FIRST),
-        ("report", stored.FIRST),
-        ("steer", "fork", stored.FIRST, "softmax#1/1"),
-    ):
-        done = shell(*arguments)
-        assert done.code == ExitCode.FAILED
-        assert f"{journal} cannot be read (it is no regular file)" in one_line(done)
-
-
 def test_store_without_a_readable_configuration_is_named(shell: Shell, home: Home) -> None:
     stored.finished(home, stored.FIRST)
     (home.store / "config").write_bytes(b"\x82\xff[")

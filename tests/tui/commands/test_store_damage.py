@@ -100,9 +100,14 @@ def test_session_whose_journal_is_a_folder_is_damaged(shell: Shell, home: Home) 
     assert SessionList(home).read() == list_sessions(home)
     assert "cannot be read (it is no regular file)" in one_line(shell("sessions"))
     assert shell("report", "--best").code == ExitCode.DONE
-    shown = shell("replay", stored.FIRST)
-    assert shown.code == ExitCode.FAILED
-    assert "cannot be read (it is no regular file)" in one_line(shown)
+    for command in (
+        ("replay", stored.FIRST),
+        ("report", stored.FIRST),
+        ("steer", "fork", stored.FIRST, "softmax#1/1"),
+    ):
+        shown = shell(*command)
+        assert shown.code == ExitCode.FAILED
+        assert "journal.jsonl cannot be read (it is no regular file)" in one_line(shown)
     repaired = shell("doctor", "--repair")
     assert repaired.code == ExitCode.FAILED
     assert "cannot be read (it is no regular file)" in repaired.out

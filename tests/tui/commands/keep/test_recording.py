@@ -89,22 +89,18 @@ def test_a_run_of_tasks_that_cannot_be_judged_is_refused(
         recording.record_missing(["mine/complex1", "mine/complex2"], tmp_path, **OPTIONS)
 
 
-def test_a_run_records_nothing_before_its_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    recorder = Recorder(monkeypatch, ["complex", "d"], tmp_path)
-    names = ["mine/d", "softmax", "mine/complex"]
-    named = recording.find_unrecorded(names, tmp_path, devices=("cpu",))
-    assert (named.ready, named.unrecorded) == (("softmax",), ("mine/d", "mine/complex"))
-    assert recorder.most_at_work == 0
-
-
-def test_a_run_of_tasks_that_the_benchmark_says_cannot_be_judged_is_refused(
+def test_a_run_records_nothing_before_its_session_and_refuses_what_the_benchmark_says_cannot_be_judged(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    recorder = Recorder(monkeypatch, ["adam", "d"], tmp_path)
+    recorder = Recorder(monkeypatch, ["adam", "complex", "d"], tmp_path)
     recorder.tasks["mine/adam"] = msgspec.structs.replace(
         recorder.tasks["mine/adam"], unsupported="its entry point returns an optimizer"
     )
     with pytest.raises(Complaint, match="mine/adam cannot be judged: its entry point returns an optimizer"):
         recording.find_unrecorded(["mine/adam"], tmp_path, devices=("cpu",))
-    named = recording.find_unrecorded(["mine/adam", "mine/d"], tmp_path, devices=("cpu",))
-    assert named.unrecorded == ("mine/adam", "mine/d"), "the session's journal says why it is left out"
+    names = ["mine/adam", "mine/d", "softmax", "mine/complex"]
+    named = recording.find_unrecorded(names, tmp_path, devices=("cpu",))
+    assert named.ready == ("softmax",)
+    unrecorded = ("mine/adam", "mine/d", "mine/complex")
+    assert named.unrecorded == unrecorded, "the session's journal says why one is left out"
+    assert recorder.most_at_work == 0

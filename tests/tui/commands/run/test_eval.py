@@ -281,11 +281,6 @@ def test_targets_default_to_the_targets_of_the_devices_and_an_exam_is_one(
     assert used == targets
 
 
-@pytest.mark.parametrize("command", ["run", "eval"])
-def test_help_states_the_default_targets(shell: Shell, command: str) -> None:
-    assert "[the devices' own; gfx942 on cpu]" in " ".join(shell(command, "--help").out.split())
-
-
 @pytest.mark.parametrize(
     ("refusing", "targets", "hinted"),
     [(["", "gfx942"], (), True), (["gfx942"], ("gfx942",), False), ([""], (), False)],

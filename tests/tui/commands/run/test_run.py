@@ -175,7 +175,6 @@ def test_session_of_a_method_that_is_gone_is_shown_but_not_resumed(shell: Shell,
     [
         (("run", "sofmax", *MINE), "no task is called 'sofmax' (did you mean 'softmax'?)"),
         (("run", "--suite", "stater", *MINE), "no suite is called 'stater' (did you mean 'starter'?)"),
-        (("run", "--instances", "1000001"), "from 1 to 1,000,000, not '1000001'"),
         (("run", "--instances", "two"), "--instances must be a whole number from 1 to 1,000,000, not 'two'"),
         (
             (*RUN, "--instances", "2"),
@@ -185,7 +184,6 @@ def test_session_of_a_method_that_is_gone_is_shown_but_not_resumed(shell: Shell,
         ((*RUN, "--devices", "9"), "no device '9' on this machine"),
         ((*RUN, "--method", "geek"), "there are: geak, geak-evolve"),
         (("run", "--model", "anthropic:x"), "anthropic:x needs a key: set ANTHROPIC_API_KEY"),
-        (("eval", "nowhere.py", "--task", "vector_add"), "there is no file nowhere.py"),
         (("eval", ".", "--task", "vector_add"), ". is a folder; give the path of one Python module"),
         (
             ("eval", "kernel.py", "--task", "vector_ad"),

@@ -1,4 +1,4 @@
-"""`wavedeck suites`: what was added can be seen and removed; nothing of a person is deleted."""
+"""`wavedeck suites`: folders and clones of benchmarks can be added, seen and removed; nothing of a person is deleted."""
 
 from __future__ import annotations
 
@@ -35,6 +35,18 @@ def test_added_suite_is_shown_and_removed_and_its_folder_stays(
     assert f"its folder stays: {folder}" in one_line(shell("suites", "remove", "mine", "-y"))
     assert (folder / "softmax" / "task.toml").is_file()
     assert "no suite is called 'mine'" in one_line(shell("suites", "show", "mine"))
+    assert shell("suites", "add", "none", str(folder / "nowhere")).code == ExitCode.USAGE
+
+
+def test_broken_task_is_named_by_the_check(shell: Shell, home: Home, tmp_path: Path) -> None:
+    broken = tmp_path / "mine" / "thing"
+    broken.mkdir(parents=True)
+    (broken / "task.toml").write_text("schema = 1\n")
+    assert shell("suites", "add", "mine", str(tmp_path / "mine")).code == 0
+    checked = shell("task", "check", "mine", "--json")
+    assert checked.code == ExitCode.NO
+    assert {Path(problem["file"]).parent for problem in json.loads(checked.out)["problems"]} == {broken}
+    assert "did you mean 'softmax'" in one_line(shell("task", "show", "sofmax"))
 
 
 def test_clone_is_shown_and_removed_also_when_its_folder_is_gone(
@@ -91,3 +103,47 @@ def test_session_opens_after_its_suite_was_removed(shell: Shell, home: Home, fol
         assert shell(*command).code == 0, command
     again = shell("export", "mine/softmax#1/1", str(folder / "out"))
     assert (again.code, "no task is called 'mine/softmax'" in one_line(again)) == (ExitCode.USAGE, True)
+
+
+def test_clone_is_added_listed_and_shown(shell: Shell, tmp_path: Path) -> None:
+    clone = clones.arena(tmp_path / "AgentKernelArena")
+    added = shell("suites", "add", "arena", str(clone))
+    assert "arena: the clone has 3 of 426 tasks" in added.err
+    assert "suite arena added: agentkernelarena, 3 tasks, 1 of them cannot be judged" in added.err
+
+    tasks = json.loads(shell("suites", "list", "arena", "--json").out)
+    assert {task["task"]: task["unsupported"] for task in tasks} == {
+        "arena/instruction-rocmbench-test_scale": None,
+        "arena/vllm-triton_scale": None,
+        "arena/hip2hip-others-scale": "its candidates are HIP",
+    }
+    everything = json.loads(shell("suites", "list", "--json").out)
+    assert {"starter/softmax", "arena/vllm-triton_scale"} <= {task["task"] for task in everything}
+
+    table = shell("suites", "list", "arena").out
+    judged, others = table.split("\n\n")
+    assert "arena/vllm-triton_scale" in judged
+    assert others.splitlines()[0].split("  ")[-1] == "why it cannot be judged"
+    assert "its candidates are HIP" in others
+    assert "wavedeck suites list arena" in shell("suites").out
+
+    page = shell("task", "show", "arena/vllm-triton_scale").out
+    assert "def scale(x: torch.Tensor, factor: float=2.0)" in page
+    assert "oracle: reference_scale" in page
+    assert "- Keep its signature." in page
+    assert (
+        "It cannot be judged: its candidates are HIP."
+        in shell("task", "show", "arena/hip2hip-others-scale").out
+    )
+    shown = json.loads(shell("task", "show", "arena/vllm-triton_scale", "--json").out)
+    assert shown["public_task"]["runner"] == "run_correctness"
+
+
+def test_clone_of_two_benchmarks_needs_its_kind(shell: Shell, tmp_path: Path) -> None:
+    clone = str(clones.tritonbench(tmp_path / "TritonBench"))
+    refused = shell("suites", "add", "tb", clone)
+    assert refused.code == ExitCode.USAGE
+    assert "choose one with --kind" in refused.err
+    assert shell("suites", "add", "tb", clone, "--kind", "tritonbench-g").code == 0
+    assert "Scale a vector by a factor." in shell("task", "show", "tb/scale").out
+    assert shell("eval", clone, "--task", "tb/scale").code == ExitCode.USAGE
