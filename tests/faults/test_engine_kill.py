@@ -20,8 +20,8 @@ from sessions.events import Event, InstanceForked, SessionFinished
 from sessions.store.reconcile import record_at_rest
 from sessions.store.store import Store, attempt_branch
 from tests.conftest import SOAK
-from tests.faults.person import Person
-from tests.faults.promises import (
+from tests.faults.person import (
+    Person,
     assert_attempts_follow_the_person,
     assert_branch_follows_decisions,
     assert_each_hint_reaches_one_attempt,

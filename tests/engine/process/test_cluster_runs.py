@@ -15,7 +15,7 @@ import pytest
 from engine.process import launch
 from sessions import Home, fold
 from sessions.events import AttemptJudged, EngineStarted, Event, SessionFinished, StageFinished, StageStarted
-from tests.faults.promises import assert_nothing_is_paid_twice
+from tests.faults.person import assert_nothing_is_paid_twice
 from tests.support.engine.live_engines import info_of, journal, plan_for, repaired, started, until_left
 from tests.support.engine.model_server import model_server
 from tests.support.waiting import wait_until
