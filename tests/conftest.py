@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.command_line import scripted_judge
 from tests.support.judge.judging import pool
 
-__all__ = ["pool"]
+__all__ = ["pool", "scripted_judge"]
 SOAK = os.environ.get("WAVEDECK_SOAK") == "1"
 """True if property tests run with the full number of examples (`make soak`)."""
 

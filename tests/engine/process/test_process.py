@@ -43,7 +43,6 @@ from sessions.journal.file import compress_journal, expand_journal
 from sessions.listing.info import ListedSession
 from sessions.store.reconcile import record_at_rest
 from sessions.store.repository import Repository
-from tests.support.command_line import scripted_judge
 from tests.support.engine.engines import plan
 from tests.support.engine.live_engines import (
     KEY,
@@ -58,7 +57,6 @@ from tests.support.engine.model_server import Answer, Seen, hangs, model_server,
 from tests.support.engine.quick_engine import NoPool, QuickJudge
 from tests.support.waiting import wait_until
 
-__all__ = ["scripted_judge"]
 pytestmark = pytest.mark.judge
 
 

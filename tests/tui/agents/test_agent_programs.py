@@ -25,11 +25,10 @@ from sessions.engine_info import read_engine_info
 from sessions.events import CallFinished, ReplyPiece
 from sessions.state.state import SessionState
 from suites import load_task
-from tests.support.command_line import Shell, scripted_judge
+from tests.support.command_line import Shell
 from tests.support.engine.live_engines import journal, until_left
 from tests.support.waiting import wait_until
 
-__all__ = ["scripted_judge"]
 pytestmark = pytest.mark.usefixtures("engines", "scripted_judge")
 AGENT = Path(__file__).parents[2] / "support" / "engine" / "scripted_agent.py"
 KEY = "vector_add#1"

@@ -55,7 +55,7 @@ from sessions.events import (
     checked,
 )
 from suites import baseline_source, load_task
-from tests.support.command_line import ROOT, START, Shell, one_line, scripted_judge, start
+from tests.support.command_line import ROOT, START, Shell, one_line, start
 from tests.support.engine.engines import plan
 from tests.support.engine.live_engines import journal, until_left
 from tests.support.judge.evaluations import correct, failed
@@ -65,7 +65,6 @@ from tui.agents.server import make_server, serve_http
 from tui.diagnostics import Complaint
 from tui.facts.doing import doing
 
-__all__ = ["scripted_judge"]
 pytestmark = pytest.mark.usefixtures("engines", "scripted_judge")
 RIGHT = baseline_source(load_task("vector_add"))
 WRONG = RIGHT.replace("x + y", "x - y")

@@ -14,7 +14,7 @@ from sessions import Home, SessionFiles, list_sessions
 from sessions.catalog import SessionList
 from sessions.events import WaitingForPerson
 from sessions.journal.journal import read_journal
-from tests.support.command_line import Shell, one_line, scripted_judge, start
+from tests.support.command_line import Shell, one_line, start
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions.story import lose
 from tests.support.waiting import wait_until
@@ -24,7 +24,6 @@ from tui.diagnostics import ExitCode
 from tui.doctor import examination
 from tui.doctor.doctor_findings import State
 
-__all__ = ["scripted_judge"]
 RUN = ("run", "vector_add", "--model", "recorded:mine", "--devices", "cpu", "--iterations", "2")
 
 

@@ -1,11 +1,15 @@
-"""`wavedeck eval`: output, exit codes and options, partly with the real judge."""
+"""`wavedeck eval`: output, exit codes and options, partly with the real judge, also in another Python."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
+import sysconfig
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -30,8 +34,9 @@ from harness.stages.modes import Attempt, Cases, Exam
 from harness.wire.limits import SOURCE_BYTES
 from harness.worker.oracle.comparison import mismatch_wording
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
+from sessions import Home
 from suites import baseline_source, load_task
-from tests.support.command_line import Shell
+from tests.support.command_line import Shell, one_line
 from tests.support.judge.evaluations import correct as correct_evaluation
 from tests.support.judge.evaluations import failed, traffic
 from tests.support.judge.judged_candidates import failing, mismatch
@@ -290,3 +295,38 @@ def test_refusal_by_the_default_target_names_the_option_for_nvidia(
 ) -> None:
     say_default_target(refusing, targets)
     assert ("--targets sm_90" in capsys.readouterr().err) is hinted
+
+
+def test_wrong_python_is_wrong_usage_and_leaves_nothing(
+    shell: Shell, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kernel.py").touch()
+    for command in ("eval kernel.py --task softmax", "task check softmax", "task new kernel.py", "recheck"):
+        done = shell(*command.split(), "--python", "nosuch")
+        assert done.code == ExitCode.USAGE
+        assert "--python nosuch: no such program" in one_line(done)
+    assert not home.root.exists() or not list(home.root.iterdir())
+
+
+@pytest.mark.judge
+@pytest.mark.soak
+def test_verdict_and_versions_are_those_of_the_named_python(shell: Shell, home: Home, tmp_path: Path) -> None:
+    import triton
+
+    folder = tmp_path / "theirs"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    theirs = packages / "triton"
+    shutil.copytree(Path(str(triton.__file__)).parent, theirs, copy_function=os.symlink)
+    text = (theirs / "__init__.py").read_text().replace(triton.__version__, "3.7.99")
+    (theirs / "__init__.py").unlink()
+    (theirs / "__init__.py").write_text(text)
+    (packages / "rest.pth").write_text(sysconfig.get_path("purelib"))
+
+    kernel = load_task("softmax").folder / "baseline.py"
+    done = shell(
+        "eval", str(kernel), "--task", "softmax", "--python", str(folder / "bin" / "python"), "--json"
+    )
+    assert done.code == ExitCode.DONE, done.err
+    assert json.loads(done.out)["provenance"]["triton"] == "3.7.99"

@@ -16,14 +16,13 @@ from sessions.catalog import find_session, list_sessions
 from sessions.engine_info import read_engine_info
 from suites import load_task
 from suites.loader import baseline_source
-from tests.support.command_line import Shell, one_line, scripted_judge, start
+from tests.support.command_line import Shell, one_line, start
 from tests.support.engine.live_engines import right
 from tests.support.engine.model_server import Answer, Seen, model_server, refuses, says
 from tests.support.sessions import stored_sessions as stored
 from tests.support.waiting import LIMIT_S, wait_until
 from tui.diagnostics import Complaint, ExitCode
 
-__all__ = ["scripted_judge"]
 pytestmark = pytest.mark.judge
 MINE = ("--model", "recorded:mine")
 RUN = ("run", "vector_add", *MINE)

@@ -1,4 +1,4 @@
-"""`wavedeck study`: plans, cells and estimates."""
+"""`wavedeck study`: plans, cells and estimates, and a cell that fails, after which the same command goes on."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from sessions.settings import Sampling
 from suites.public.task import SuiteKind
 from suites.registry import add_suite
 from tests.suites.public import clones
-from tests.support.command_line import Shell, one_line, scripted_judge
+from tests.support.command_line import Shell, one_line
 from tests.support.engine.live_engines import right
+from tests.support.engine.model_server import Answer, Seen, model_server, refuses, says
 from tests.support.sessions import stored_sessions as stored
 from tui.actions import study_plan
 from tui.actions.study_plan import Study, read_study, shipped_plans
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode
 
-__all__ = ["scripted_judge"]
 PLAN = """
 models = ["anthropic:test"]
 tasks = ["vector_add", "softmax"]
@@ -329,3 +329,30 @@ def test_recording_of_a_study_has_chains_for_each_of_its_cells(
     assert re.search(
         r"2 is more than the 0 that recorded:mine has for vector_add from chain \d", one_line(more)
     )
+
+
+@pytest.mark.usefixtures("scripted_judge", "engines")
+def test_failed_cell_does_not_stop_the_next_and_the_same_command_goes_on(
+    shell: Shell, home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
+    refused = ["bad"]
+
+    def reply(seen: Seen) -> Answer:
+        return refuses(401, message="no such key") if seen.body["model"] in refused else says(right())
+
+    with model_server(answer=reply) as server:
+        models = f'models = ["openai:bad@{server.openai_url}", "openai:test@{server.openai_url}"]'
+        plan = f'{models}\ntasks = ["vector_add"]\ndevices = ["cpu"]\ninstances = 1\n[[methods]]\nmethod = "direct"\n'
+        failed = shell("study", write(folder, plan), "-y")
+        assert failed.code == ExitCode.FAILED
+        assert "no such key" in failed.err
+        assert "1 of 2 cells are finished; the same command runs the others" in failed.out
+        refused.clear()
+        done = shell("study", write(folder, plan), "-y")
+        assert done.code == ExitCode.DONE, done.err
+        requests = len(server.requests)
+        again = shell("study", write(folder, plan), "-y")
+        assert (again.code, len(server.requests)) == (ExitCode.DONE, requests), "no cell runs twice"
+    assert "so far: 2 of 2 cells, 2 attempts" in done.err
+    assert len(list_sessions(home)) == 2

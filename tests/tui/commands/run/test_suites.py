@@ -1,4 +1,4 @@
-"""`wavedeck suites`: folders and clones of benchmarks can be added, seen and removed; nothing of a person is deleted."""
+"""`wavedeck suites` and `task check`: folders and clones of benchmarks can be added, seen, checked and removed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 from sessions import Home
 from suites.public.task import SuiteKind
+from tests.harness.oracle.test_strength import BASELINE
+from tests.suites.folders import PROBLEM, TASK, write_folder
 from tests.suites.public import clones
 from tests.support.command_line import ROOT, Shell, one_line
 from tests.support.sessions import stored_sessions as stored
@@ -73,20 +75,8 @@ def test_suite_that_was_not_added_is_refused_in_one_line(shell: Shell, home: Hom
         assert (done.code, words in one_line(done)) == (ExitCode.USAGE, True), name
 
 
-def test_home_that_cannot_be_read_is_one_line_and_named_only_where_it_is_needed(
-    shell: Shell, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    is_folder = Path.is_dir
-
-    def refused(path: Path) -> bool:
-        if path.is_relative_to(home.root):
-            raise PermissionError(13, "Permission denied", str(path))
-        return is_folder(path)
-
-    home.ensure()
-    monkeypatch.setattr(Path, "is_dir", refused)
-    assert shell("task", "--help").code == 0
-    home.suites.mkdir()
+def test_registry_that_cannot_be_read_is_one_line(shell: Shell, home: Home) -> None:
+    home.suites.mkdir(parents=True)
     assert one_line(shell("suites", "show", "starter")) == (
         f"wavedeck: {home.suites} cannot be read (Is a directory); set WAVEDECK_HOME to a folder of yours"
     )
@@ -147,3 +137,33 @@ def test_clone_of_two_benchmarks_needs_its_kind(shell: Shell, tmp_path: Path) ->
     assert shell("suites", "add", "tb", clone, "--kind", "tritonbench-g").code == 0
     assert "Scale a vector by a factor." in shell("task", "show", "tb/scale").out
     assert shell("eval", clone, "--task", "tb/scale").code == ExitCode.USAGE
+
+
+@pytest.mark.judge
+def test_task_check_judges_every_task(shell: Shell, tmp_path: Path) -> None:
+    suite = tmp_path / "mine"
+    write_folder(suite, baseline=BASELINE)
+    weak = TASK.replace('"double"', '"weak"', 1).replace("atol = 0.0", "atol = 0.5")
+    write_folder(
+        suite, name="weak", task=weak, problem=PROBLEM.replace("2 * x", "1e-3 * x"), baseline=BASELINE
+    )
+    wrong = BASELINE.replace("x * 2", "x * 3")
+    write_folder(suite, name="wrong", task=TASK.replace('"double"', '"wrong"', 1), baseline=wrong)
+    eight_bits = TASK.replace('"double"', '"eight_bits"', 1).replace("float32", "float8_e4m3fn")
+    write_folder(suite, name="eight_bits", task=eight_bits, baseline=BASELINE)
+    assert shell("suites", "add", "mine", str(suite)).code == 0
+
+    checked = shell("task", "check", "mine")
+    assert checked.code == ExitCode.NO
+    assert "mine/weak: weak oracle, case plain: accepted as `out`: zeros" in checked.out
+    assert "mine/wrong: the baseline is wrong: case plain: output `out` is wrong at index [0]" in checked.out
+    assert "no problem found" not in checked.out
+    assert "mine/double:" not in checked.out
+    assert "checking 4 tasks, " in checked.err
+    assert "double is sound" in checked.err
+    assert "eight_bits is sound" not in checked.err
+    lines = [line for line in checked.out.splitlines() if line.startswith("mine/eight_bits:")]
+    assert lines == [
+        "mine/eight_bits: the baseline is unsupported: gfx942 has no float8_e4m3fn; judge the task for gfx950 or sm_90 (--targets)"
+    ]
+    assert "did you mean 'mine/double'" in one_line(shell("task", "check", "mine/doubl"))

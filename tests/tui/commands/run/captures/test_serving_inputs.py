@@ -221,3 +221,4 @@ def test_kernel_that_is_its_own_reference_imports_from_its_package(shell: Shell)
     done = shell("eval", "serve/ops/twice.py", "--shapes", shapes, "-y", "--seed", "1")
     # Starts of one draw with lengths of another write beyond `out`, which ends the judge.
     assert done.code == ExitCode.DONE, done.err + done.out
+    assert "the kernel itself says what is right" in done.err
