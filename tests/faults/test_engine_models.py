@@ -17,7 +17,7 @@ from sessions.events import AttemptJudged, CallFailed, CallFinished, CallRetried
 from tests.support.draws import drawn
 from tests.support.engine.engines import answer_of, plan, play
 from tests.support.engine.model_calls import WIRES, connected
-from tests.support.engine.model_server import Answer, Seen, cuts, refuses, says, truncated
+from tests.support.engine.model_server import Answer, Seen, cuts, refuses, says
 
 LIMITS = Limits(
     connect_s=30, first_token_s=30, silence_s=30, reply_s=60, tries=3, wait_low_s=0.0, wait_high_s=0.0
@@ -29,7 +29,7 @@ GOOD = answer_of("correct", "good")
 UNUSABLE = {
     "empty": says(""),
     "no code": says("I would rather not."),
-    "cut off": truncated("## Strategy\n\nShort.\n\n```python\nimport triton\n"),
+    "cut off": says("## Strategy\n\nShort.\n\n```python\nimport triton\n", stop="truncated"),
 }
 """Complete replies without a candidate."""
 

@@ -13,8 +13,13 @@ LIMIT_S = 240.0
 
 def python(code: str, *arguments: str, **environ: str) -> str:
     """Return what the program prints; `environ` adds to the environment."""
+    return run_python("-c", code, *arguments, **environ)
+
+
+def run_python(*arguments: str, **environ: str) -> str:
+    """Return what Python prints with these arguments; `environ` adds to the environment."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         cwd=ROOT,

@@ -75,9 +75,7 @@ def wrong_at_line(line: int) -> Evaluation:
 
 def chain() -> list[ev.AnyEvent]:
     """Return the events of six attempts of one instance: wrong, two failures, a best that waits, one that is written."""
-    log = journals.EventLog()
-    log.open(devices=("cpu", "2"), iterations=10)
-    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    log = journals.softmax_log(devices=("cpu", "2"), iterations=10)
     slower = journals.RIGHT_SOURCE.replace("tl.exp(", "tl.math.exp(")
     for number, (source, evaluation, base) in enumerate(
         (

@@ -98,11 +98,6 @@ def says(text: str, *, reasoning: str = "", stop: str = "end", **counts: int) ->
     return Answer(text=text, reasoning=reasoning, stop=stop, **counts)
 
 
-def truncated(text: str) -> Answer:
-    """Return a reply that reached the limit of output tokens."""
-    return Answer(text=text, stop="truncated")
-
-
 def refuses(status: int, *, message: str = "", kind: str = "", **headers: str) -> Answer:
     """Return an HTTP error; headers as `retry_after="2"`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}

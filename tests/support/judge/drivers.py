@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).parents[3]
-DRIVERS = PROJECT / "tests" / "harness" / "drivers"
+from tests.support.programs import ROOT, run_python
+
+DRIVERS = ROOT / "tests" / "harness" / "drivers"
 
 
 def drive(script: str, *arguments: str, **variables: str) -> Any:
     """Runs one script with extra environment variables and returns the JSON that it prints."""
-    done = subprocess.run(
-        [sys.executable, str(DRIVERS / script), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=PROJECT,
-        timeout=300,
-        env=os.environ | variables,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(run_python(str(DRIVERS / script), *arguments, **variables))
 
 
 def line_of(file: str, text: str) -> int:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -370,6 +371,14 @@ class EventLog:
         self.add(ev.WinnerExamined(attempt=name, evaluation=evaluation), after_s=2.0)
 
 
+def softmax_log(**options: Any) -> EventLog:
+    """Return the first events of a session with one instance of softmax; `options` are those of `EventLog.open`."""
+    log = EventLog()
+    log.open(**options)
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    return log
+
+
 def running() -> list[ev.AnyEvent]:
     """Return the events of three instances: the first is repaired and optimised, the second fails, the third streams a reply."""
     log = EventLog()
@@ -405,9 +414,7 @@ def running() -> list[ev.AnyEvent]:
 
 def at_once() -> list[ev.AnyEvent]:
     """Return the events of one instance with four attempts: 1 and 3 stream, 2 is in the judge, 4 is wrong."""
-    log = EventLog()
-    log.open(method="kernelagent")
-    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    log = softmax_log(method="kernelagent")
     names = [f"softmax#1/{number}" for number in range(1, 5)]
     for name in names:
         log.add(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH), after_s=0.1)

@@ -17,6 +17,7 @@ from tests.support.sessions.journals import (
     EventLog,
     correct,
     examined,
+    softmax_log,
     stages,
     wrong,
 )
@@ -107,18 +108,14 @@ def measured() -> list[ev.AnyEvent]:
 
 def estimated() -> list[ev.AnyEvent]:
     """Return a session on the CPU with one correct attempt, so that only estimates are known."""
-    log = EventLog()
-    log.open()
-    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    log = softmax_log()
     log.attempt("softmax#1/1", RIGHT_SOURCE, correct(waste=1.2))
     return log.events
 
 
 def unsolved() -> list[ev.AnyEvent]:
     """Return a session with one attempt, which is wrong."""
-    log = EventLog()
-    log.open(devices=("2",))
-    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    log = softmax_log(devices=("2",))
     log.attempt("softmax#1/1", WRONG_SOURCE, wrong())
     return log.events
 

@@ -16,7 +16,7 @@ from tests.support.cockpit.cockpits import until
 from tests.support.command_line import Shell, one_line
 from tests.support.judge.assemblies import AMD, SOURCE, packed, with_assembly
 from tests.support.sessions import stored_sessions as stored
-from tests.support.sessions.journals import SESSION, EventLog, correct
+from tests.support.sessions.journals import SESSION, correct, softmax_log
 from tui.cockpit.screens.agent.assembly_view import AssemblyView
 from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import ExitCode
@@ -78,9 +78,7 @@ def test_session_of_an_older_version_says_that_it_has_no_texts(shell: Shell, hom
 @asynccontextmanager
 async def on_assembly(home: Home, *texts: str) -> AsyncIterator[tuple[Pilot[ExitNote], AssemblyView]]:
     """Open the assembly of the last attempt, each derived from the one before it."""
-    log = EventLog()
-    log.open(devices=("cpu",), iterations=2)
-    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    log = softmax_log(devices=("cpu",), iterations=2)
     for number, text in enumerate(texts, start=1):
         base, origin = (
             (f"softmax#1/{number - 1}", ev.Origin.OPTIMIZE) if number > 1 else (None, ev.Origin.FRESH)
