@@ -230,20 +230,11 @@ class Cockpit(Viewer, inherit_bindings=False):
             self._go_to(review)
 
     @on(messages.OpenReport)
-    def _on_open_report(self, message: messages.OpenReport) -> None:
-        from tui.cockpit.screens.report.printed import MergedReportScreen
+    def _on_open_report(self) -> None:
         from tui.cockpit.screens.report.report import ReportScreen
 
         if self.feed is not None:
-            self._go_to(ReportScreen(self.home))
-        elif message.sessions:
-            self.push_screen(MergedReportScreen(message.sessions, self.home))
-
-    @on(messages.OpenComparison)
-    def _on_open_comparison(self, message: messages.OpenComparison) -> None:
-        from tui.cockpit.screens.report.printed import ComparisonScreen
-
-        self.push_screen(ComparisonScreen((message.first, message.second), self.home))
+            self._go_to(ReportScreen())
 
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:

@@ -22,17 +22,17 @@ from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, LETTERS, REJECTED
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "start": ("home.new_run", "home.resume", "home.demo", "home.example", "home.own_kernel", "new_run.start"),
-    "open": ("table.open", "table.mark", "home.report", "home.compare", "code.unfold", "steps."),
+    "open": ("table.open", "table.mark", "code.unfold", "steps."),
     "go to": ("go.", "app.commands"),
     "back": ("screen.back", "table.show_all", "view.end_find", "app.quit"),
     "jump": ("jump.",),
     "find": ("screen.find", "screen.next", "screen.match", "home.find", "home.next", "home.match"),
-    "look": ("pane.", "agent.", "latency.", "review.", "code.", "fleet.", "compare.", "assembly.", "home."),
+    "look": ("pane.", "agent.", "latency.", "review.", "code.", "fleet.", "assembly.", "home."),
     "decide": ("decide.", "review.skip"),
     "steer": ("screen.pause", "steer."),
     "replay": ("replay.",),
     "fill in": ("new_run.",),
-    "take": ("app.copy", "attempt.", "report."),
+    "take": ("app.copy", "attempt."),
     "move": ("table.", "view.", "column."),
     "app": ("app.",),
 }

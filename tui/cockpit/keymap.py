@@ -16,7 +16,6 @@ from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.latency.latency import LatencyScreen, TimeTable
-from tui.cockpit.screens.report.printed import ComparisonScreen, MergedReportScreen
 from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.terminal.preferences import check_names
@@ -32,8 +31,6 @@ OWNERS: tuple[type[DOMNode], ...] = (
     LatencyScreen,
     TimeTable,
     ReportScreen,
-    MergedReportScreen,
-    ComparisonScreen,
     ReviewScreen,
     ReasonDialog,
     ConfirmDialog,

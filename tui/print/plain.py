@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import shutil
 import sys
 import textwrap
@@ -19,8 +18,6 @@ from tui.facts.tables import GAP, Column, Field, T, Table, columns_of, lay_out
 
 PIPE_WIDTH = 10_000
 """Width of an output that is not a terminal: programs get unfolded lines."""
-COLUMNS = "WAVEDECK_COLUMNS"
-"""Variable with the width that the cockpit asks of a command that it runs."""
 
 
 def interactive(environ: Mapping[str, str]) -> bool:
@@ -46,11 +43,8 @@ def is_terminal() -> bool:
 
 
 def width() -> int:
-    """Return the number of columns for layout, of the terminal or of `COLUMNS`: at least 40, as fewer break words apart."""
-    columns = os.environ.get(COLUMNS, "")
-    if not (columns or is_terminal()):
-        return PIPE_WIDTH
-    return max(40, int(columns) if columns.isdecimal() else shutil.get_terminal_size().columns)
+    """Return the number of columns for layout, of the terminal: at least 40, as fewer break words apart."""
+    return max(40, shutil.get_terminal_size().columns) if is_terminal() else PIPE_WIDTH
 
 
 def emit(text: str) -> None:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
-from textual.widgets._toast import Toast
 
-from sessions import Home
 from sessions.events import AnyEvent, AttemptJudged
-from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, at_home, live, replayed, until
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, live, replayed, until
 from tests.support.cockpit.pictures import picture
-from tests.support.sessions import stored_sessions
 from tests.support.sessions.measured_sessions import measured
 from tui.cockpit.app import Cockpit
-from tui.cockpit.desk.messages import OpenReport
-from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
-from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.screens.report.printed import MergedReportScreen
 from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.viewer import ExitNote
-from tui.diagnostics import Complaint
 
 Opened = tuple[Pilot[ExitNote], Cockpit, ScriptedSource, ReportScreen]
 
@@ -137,51 +128,3 @@ async def test_replay_shows_the_report_as_it_was_then() -> None:
         await pilot.pause()
         assert "0 judged" in app.screen.summary.text
         assert app.screen.winners.empty == "There is no winner. No attempt was judged yet."
-
-
-def files_in(folder: Path) -> list[str]:
-    """Return the names of the reports in a folder."""
-    return sorted(file.name for file in folder.glob("report-*"))
-
-
-async def test_files_are_written_and_named(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = [stored_sessions.finished(home, name) for name in (stored_sessions.FIRST, stored_sessions.SECOND)]
-    monkeypatch.chdir(tmp_path)
-    app = at_home(list, home=home)
-    async with app.run_test(size=NARROW, notifications=True) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
-        app.post_message(OpenReport(tuple(names)))
-        await until(pilot, lambda: isinstance(app.screen, MergedReportScreen), "the merged report")
-        screen = app.screen
-        await until(pilot, lambda: "Winners of all sessions" in screen.page.text, "its tables")
-        sentences = [text for text in screen.page.text.splitlines() if text.startswith("  n: ")]
-        assert max(map(len, sentences)) <= NARROW[0], "as wide as the screen"
-        for number in (1, 2):
-            await pilot.press("O")
-            await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
-            assert "report-2-sessions" in app.screen._consequence
-            assert len(files_in(tmp_path)) == 3 * (number - 1), "nothing is written before the answer"
-            await pilot.press("enter")
-            await until(pilot, lambda: len(files_in(tmp_path)) == 3 * number, "three files")  # noqa: B023
-            await until(pilot, lambda: len(app.screen.query(Toast)) > 0, "the note")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")
-    endings = ("csv", "html", "md")
-    assert files_in(tmp_path) == sorted(
-        f"report-2-sessions{number}.{ending}" for ending in endings for number in ("", "~2")
-    ), "no file is replaced"
-    assert (tmp_path / "report-2-sessions.csv").read_text().startswith("session,series,")
-
-
-async def test_report_that_cannot_be_made_says_why_in_one_line(home: Home) -> None:
-    def run(*_: object, **__: object) -> str:
-        raise Complaint("no session is called first")
-
-    app = at_home(list, home=home)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
-        screen = MergedReportScreen(("first",), home, run)
-        app.push_screen(screen)
-        await until(pilot, lambda: "no session is called first" in screen.page.text, "the reason")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from tests.support.cockpit.cockpits import NARROW, NODE, USUAL, WIDE, at_home, l
 from tests.support.cockpit.pictures import picture
 from tests.support.sessions.journals import SESSION, running, write_live
 from tui.cockpit.app import Cockpit
-from tui.cockpit.desk import messages
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, TextDialog
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
@@ -135,22 +133,6 @@ async def test_filter_narrows_as_one_types_and_order_and_cursor_skip_section_lin
         assert table.cursor_key == INFOS[2].name, "the cursor keeps its session"
         await pilot.press("G", "g")
         assert table.cursor_key == INFOS[1].name
-
-
-async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    reports: list[Sequence[str]] = []
-    async with on_home(lambda: INFOS) as (pilot, _):
-        original = HomeScreen.post_message
-
-        def posted(screen: HomeScreen, message: object) -> bool:
-            if isinstance(message, messages.OpenReport):
-                reports.append(tuple(message.sessions))
-                return True
-            return original(screen, message)
-
-        monkeypatch.setattr(HomeScreen, "post_message", posted)
-        await pilot.press("R", "space", "j", "space", "R")
-        assert reports == [(INFOS[0].name,), (INFOS[0].name, INFOS[4].name)]
 
 
 def preview(app: Cockpit) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.message import Message
@@ -44,19 +43,8 @@ class OpenReview(Message):
     attempt: str | None = None
 
 
-@dataclass
 class OpenReport(Message):
-    """Open the Report of the open session, or of these sessions merged."""
-
-    sessions: Sequence[str] = ()
-
-
-@dataclass
-class OpenComparison(Message):
-    """Compare two sessions."""
-
-    first: str
-    second: str
+    """Open the Report of the open session."""
 
 
 @dataclass

@@ -10,14 +10,9 @@ import pytest
 from harness import Verdict
 from sessions import Home, Recorder
 from sessions import events as ev
-from sessions.catalog import list_sessions
-from tests.support.cockpit.cockpits import NARROW, at_home, until
-from tests.support.cockpit.pictures import screen_text
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions import story
-from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.screens.report.printed import ComparisonScreen
 
 SENTENCE = "B solved 1 task more of 1 (95 %: -0.9 to 1.0, over the 1 task that only one side solved): the difference is not proven (p = 1)."
 
@@ -118,20 +113,3 @@ def test_two_kernels_need_their_task(shell: Shell) -> None:
     assert "--task and --devices are for two kernel files" in one_line(
         shell("compare", "x", "y", "--task", "t")
     )
-
-
-async def test_two_marked_sessions_are_compared(home: Home) -> None:
-    two_sessions(home)
-    app = at_home(lambda: list_sessions(home), home=home)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen) and bool(app.screen.table.rows), "Home")
-        await pilot.press("space", "equals_sign")
-        assert isinstance(app.screen, HomeScreen), "one marked session is not compared"
-        await pilot.press("space", "equals_sign")
-        await until(pilot, lambda: isinstance(app.screen, ComparisonScreen), "the comparison")
-        await until(pilot, lambda: "B solved 1 task more of 1" in screen_text(app), "its figures")
-        await pilot.press("b")
-        words = "2,400 tokens an instance; 1 pair of instances of 1 task"
-        await until(pilot, lambda: words in screen_text(app), "the figures at equal tokens")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")

@@ -19,7 +19,7 @@ from sessions.errors import SessionsError
 from suites import SuiteError
 from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.doors import Doors
-from tui.cockpit.desk.messages import NewRun, OpenComparison, OpenReport, OpenSession
+from tui.cockpit.desk.messages import NewRun, OpenSession
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.layers import LayeredScreen
 from tui.cockpit.dialogs.line_prompt import LinePrompt
@@ -73,8 +73,6 @@ class HomeScreen(LayeredScreen[None]):
         Binding("e", "example", "run on an H200", id="home.example", show=False),
         Binding("f", "own_kernel", "your own kernel", id="home.own_kernel", show=False),
         Binding("o", "order", "order", id="home.order"),
-        Binding("R", "report", "report", id="home.report"),
-        Binding("equals_sign", "compare", "compare", id="home.compare", key_display="="),
         Binding("slash", "find", "filter", id="home.find", key_display="/"),
         Binding("n", "match(1)", "next match", id="home.next_match", show=False),
         Binding("N", "match(-1)", "match before", id="home.match_before", show=False),
@@ -310,17 +308,6 @@ class HomeScreen(LayeredScreen[None]):
         self._starting = ""
         self._draw()
 
-    def action_report(self) -> None:
-        marked = self.table.marked_sessions
-        current = self.table.current
-        names = marked or ([current.name] if current is not None else [])
-        if names:
-            self.post_message(OpenReport(names))
-
-    def action_compare(self) -> None:
-        """Compare the two marked sessions; the older is A."""
-        self.post_message(OpenComparison(*sorted(self.table.marked_sessions)))
-
     def action_order(self) -> None:
         self.table.next_order()
 
@@ -341,10 +328,8 @@ class HomeScreen(LayeredScreen[None]):
         """Keys of the list only while it has sessions."""
         if not self.is_mounted:
             return super().check_action(action, parameters)
-        if action == "compare":
-            return len(self.table.marked_sessions) == 2
         if action == "resume":
             return self.table.current is not None and can_resume(self.table.current)
-        if action in ("order", "report", "find"):
+        if action in ("order", "find"):
             return bool(self.table.infos)
         return super().check_action(action, parameters)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 class SessionTable(LineTable):
     """One row a session, under lines for running and finished sessions."""
 
-    MARKS = True
     NO_MATCH = "\nNo session matches the filter. escape shows all sessions."
     NOUN = "session"
     HELP = """\
@@ -53,15 +52,9 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
         """The session under the cursor."""
         return self.infos.get(self.cursor_key or "")
 
-    @property
-    def marked_sessions(self) -> list[str]:
-        """The marked sessions, in the order of the list."""
-        return [name for name in self.infos if name in self.marked]
-
     def show(self, infos: Sequence[SessionInfo]) -> None:
-        """Show these sessions; marks of sessions that are gone go with them."""
+        """Show these sessions."""
         self.infos = {info.name: info for info in infos}
-        self.marked &= self.infos.keys()
         self.set_rows(list(map(session_row, ordered(infos, self.order))))
         self.refresh()
         self.post_message(self.Moved(self, self.cursor_key))
@@ -98,7 +91,7 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
         return SESSION_FIELDS
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Opening and marking only where there is a session."""
-        if action in ("open", "mark"):
+        """Opening only where there is a session."""
+        if action == "open":
             return bool(self.rows)
         return super().check_action(action, parameters)

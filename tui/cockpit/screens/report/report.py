@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from textual import on
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
 
-from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.state import SessionState
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
-from tui.cockpit.desk.writing import write_reports
 from tui.cockpit.draw.grid import spaced
 from tui.cockpit.draw.lines import line
 from tui.cockpit.screens.base import SessionScreen
@@ -125,12 +122,9 @@ class ReportScreen(SessionScreen):
     NAME = "report"
     PERIOD_S = 1.0
     PANES: ClassVar[tuple[tuple[str, str], ...]] = tuple((pane, pane) for pane in PANES)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("O", "write", "write files", id="report.write")]
 
-    def __init__(self, home: Home) -> None:
-        """`home` has the session, for the files of a report."""
+    def __init__(self) -> None:
         super().__init__()
-        self._home = home
         self.report: SessionReport | None = None
         self._last_seq = 0
         """Number of the last event in the report."""
@@ -259,7 +253,3 @@ class ReportScreen(SessionScreen):
         if attempt is not None:
             name = split_attempt(attempt)
             self.post_message(OpenInstance(name.instance, name.number))
-
-    def action_write(self) -> None:
-        if self.report is not None:
-            write_reports(self.app, self._home, [self.report.session])
