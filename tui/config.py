@@ -20,7 +20,7 @@ from engine.agent_programs.presets import TASK, TOKEN, URL
 from engine.errors import UsageProblem
 from engine.models.spec import refuse_secrets
 from engine.plan.request import RunPlan
-from engine.plan.settings import SETTINGS, Flag, Names, accepted_words
+from engine.plan.settings import SETTINGS, Flag, accepted_words
 from sessions.settings import AGENT
 
 from .diagnostics import Complaint
@@ -44,9 +44,6 @@ FLAGS_ONLY = ("headless", "detach", "json")
 
 Frames = Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")]
 Notify = Annotated[Literal["bell", "osc9", "off"], Meta(description="bell, osc9 or off")]
-Columns = Annotated[
-    dict[str, Names], Meta(description="a table of lists of column titles, by table of the cockpit")
-]
 Keys = Annotated[dict[str, str], Meta(description="a table of names and keys")]
 
 
@@ -62,15 +59,13 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True):
     """Frames a second at most; a slow terminal gets fewer."""
     notify: Notify = "bell"
     """How the terminal reports an attempt that waits for a person."""
-    columns: Columns = {}
-    """The columns of a table, by its name; tables that are not named show what fits."""
     keys: Keys = {}
     """Other keys, by the name of the binding."""
 
 
 TABLES = ("prices", "limits", "providers", "sampling")
 """Tables of a file that a run uses."""
-ONLY_IN_FILES = (*TABLES, "keys", "columns")
+ONLY_IN_FILES = (*TABLES, "keys")
 FIELDS = {
     field.encode_name: field
     for struct in (RunPlan, Preferences)

@@ -1,4 +1,4 @@
-"""Checks the names of columns in a configuration, and runs the cockpit until the person leaves or a signal ends it."""
+"""Runs the cockpit until the person leaves or a signal ends it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,18 @@ import signal
 import sys
 import termios
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sessions.home import Home
-from sessions.state.state import SessionState
 from tui.cockpit.app import Cockpit, Mode
-from tui.cockpit.screens.fleet import fleet_view
-from tui.cockpit.screens.home import home_view
-from tui.cockpit.terminal.preferences import check_names, check_theme
+from tui.cockpit.terminal.preferences import check_theme
 from tui.cockpit.terminal.themes import DARK
 from tui.cockpit.viewer import ExitNote
 from tui.config import Preferences
-from tui.facts.report import PANES, report_of
-from tui.facts.tables import Column
 from tui.print.plain import colours
 
 if TYPE_CHECKING:
@@ -59,7 +54,6 @@ def run_cockpit(
         from tui.cockpit.keymap import check_keymap
 
         check_keymap(preferences.keys, Cockpit)
-    check_columns(preferences.columns)
     app = Cockpit(
         Home(home),
         session=session,
@@ -72,26 +66,6 @@ def run_cockpit(
     app.theme = theme
     with ending_by_signal(app.exit):
         return app.run(mouse=preferences.mouse) or ExitNote()
-
-
-def titles(columns: Sequence[Column]) -> tuple[str, ...]:
-    """Return the titles of the columns that have one."""
-    return tuple(column.title for column in columns if column.title)
-
-
-TABLES: dict[str, tuple[str, ...]] = {
-    "sessions": titles(home_view.COLUMNS),
-    "tasks": fleet_view.EXTRAS,
-    **{pane: titles(sections(report_of(SessionState()))[0].columns) for pane, sections in PANES.items()},
-}
-"""Names of the columns by table: of Home, of Fleet (beside task, best and instances), and of the Report."""
-
-
-def check_columns(columns: Mapping[str, Sequence[str]]) -> None:
-    """Raise `Complaint` for a table or a column that does not exist, with the nearest right name."""
-    check_names(columns, TABLES, table="[columns]", noun="table with columns to choose")
-    for table, names in columns.items():
-        check_names(names, TABLES[table], table=f"[columns] {table}:", noun="column of this table")
 
 
 GRACE_S = 0.7

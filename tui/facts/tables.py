@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
@@ -170,13 +170,12 @@ def lay_out(
     columns: Sequence[Column],
     rows: Sequence[Sequence[str]],
     width: int,
-    only: Collection[str] | None = None,
     at: int = 0,
 ) -> tuple[PlacedColumn, ...]:
     """Return the columns that fit into `width` cells, with the widths of their contents or less.
 
     Of paged columns, those around the column `at` are shown. Then columns with `drop` go. If that is not enough, the
-    widest column that may be narrower shrinks. `only` are the titles of the columns that a person chose.
+    widest column that may be narrower shrinks.
     """
     wanted = [
         min(
@@ -189,8 +188,7 @@ def lay_out(
     shown = [
         place
         for place, column in enumerate(columns)
-        if (only is None or column.title in only)
-        and (not column.if_known or any(row[place] not in NOTHING for row in rows))
+        if not column.if_known or any(row[place] not in NOTHING for row in rows)
     ]
 
     def needed(widths: Sequence[int]) -> int:

@@ -24,7 +24,7 @@ from tests.support.sessions.journals import (
 )
 from tui.cockpit.app import Cockpit
 from tui.cockpit.keymap import key_names
-from tui.cockpit.running import check_columns, run_cockpit
+from tui.cockpit.running import run_cockpit
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.config import Preferences
@@ -79,30 +79,15 @@ async def test_exit_names_the_session_that_waits_beside_the_replay_that_is_left(
     lock.release()
 
 
-async def test_person_chooses_keys_and_columns() -> None:
-    chosen = Preferences(keys={"code.diff": "ctrl+t"}, columns={"tasks": ("by",)})
+async def test_person_chooses_keys() -> None:
+    chosen = Preferences(keys={"code.diff": "ctrl+t"})
     async with on_fleet(running(), preferences=chosen) as (pilot, app):
-        text = app.screen.query_one("#tasks").text
-        assert " by " in text
-        assert "spent" not in text
         await pilot.press("enter", "d")
         assert isinstance(app.screen, AgentScreen)
         assert str(app.screen.code.border_title).startswith("code")
         await pilot.press("ctrl+t")
         assert str(app.screen.code.border_title).startswith("diff base")
         assert " ^t diff" in app.screen.query_one("KeyBar").text
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"session": ("best",)}, r"'session' is no table .*did you mean 'sessions'"),
-        ({"tasks": ("spend",)}, r"tasks: 'spend' is no column .*did you mean 'spent'"),
-    ],
-)
-def test_unknown_column_error_names_the_nearest(columns: dict[str, tuple[str, ...]], words: str) -> None:
-    with pytest.raises(Complaint, match=words):
-        check_columns(columns)
 
 
 @pytest.mark.parametrize(

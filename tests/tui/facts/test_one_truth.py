@@ -132,7 +132,7 @@ def report_screen(state: SessionState) -> str:
     winners, *texts = winner_sections(report)
     shown = report_view.shown_rows(winners)
     rows = [" ".join(cell.text for cell in row.cells) for row in shown]
-    cut = report_view.cut_cells(winners.columns, shown, BEST, 80, None)
+    cut = report_view.cut_cells(winners.columns, shown, BEST, 80)
     return "\n".join([*rows, *map(plain, report_view.detail_lines(BEST, cut, texts, 157))])
 
 

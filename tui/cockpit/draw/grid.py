@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -16,12 +16,11 @@ def places(
     columns: Sequence[Column],
     rows: Sequence[Row],
     width: int,
-    only: Collection[str] | None = None,
     at: int = 0,
 ) -> tuple[PlacedColumn, ...]:
     """Return the columns that fit into `width` cells; the last of them is cut at the edge."""
     texts = [[cell.text for cell in row.cells] for row in rows if len(row.cells) >= len(columns)]
-    laid_out = lay_out(columns, texts, width, only, at)
+    laid_out = lay_out(columns, texts, width, at)
     return tuple(
         place._replace(width=min(place.width, width - place.x)) for place in laid_out if place.x < width
     )

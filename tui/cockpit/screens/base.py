@@ -142,8 +142,6 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
 
     def on_mount(self) -> None:
         """Draw what is known by now."""
-        for table in self.query(LineTable):
-            table.show_only(self.desk.preferences.columns.get(table.id or ""))
         self.timeline.display = self.feed.replay is not None
         self.bindings_updated_signal.subscribe(self, lambda _: self._draw_screens())
         self.repaint(frozenset((EVERYTHING,)))

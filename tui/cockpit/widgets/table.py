@@ -84,7 +84,6 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.filtered = ""
         """Text of the filter in force."""
         self._row_filter = Filter()
-        self._only: Collection[str] | None = None
         self.empty = empty
         """What stands there while there are no rows."""
         self.marked: set[str] = set()
@@ -174,12 +173,6 @@ class LineTable(ScrollView, Styled, can_focus=True):
         """Return the fields that a filter may name."""
         return TEXTS.intersection(self.fields(self._all_rows[0]) if self._all_rows else ())
 
-    def show_only(self, titles: Collection[str] | None) -> None:
-        """Show only the columns with these titles, as far as they fit; `None` shows all."""
-        self._only = titles
-        self._places = ()
-        self._lay_out()
-
     def find(self, text: str) -> str:
         """Show only the rows that a filter matches.
 
@@ -209,7 +202,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         """Place the columns, and ask for what looks other than with the rows `before`."""
         before = self.rows if before is None else before
         width = max(self.scrollable_content_region.width - MARGIN, 0)
-        placed = places(self.columns, self.rows, width, self._only, self._column())
+        placed = places(self.columns, self.rows, width, self._column())
         if placed != self._places or len(self.rows) != len(before):
             self._places = placed
             self.refresh()

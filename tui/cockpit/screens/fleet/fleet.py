@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar
 
 from textual import on
@@ -21,7 +21,7 @@ from tui.cockpit.screens.fleet import device_view, fleet_view
 from tui.cockpit.screens.fleet.fleet_cells import WIDE
 from tui.cockpit.screens.fleet.fleet_latest import latest_lines
 from tui.cockpit.screens.fleet.fleet_model import FleetModel
-from tui.cockpit.screens.fleet.fleet_view import EXTRAS, ORDERS, fleet_table, in_order, rule
+from tui.cockpit.screens.fleet.fleet_view import ORDERS, fleet_table, in_order, rule
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -81,16 +81,10 @@ trend   the best speedup over the attempts; the lowest bar: none yet
 
     states: Mapping[str, str] = {}
     """Keys and states of the instances, by task."""
-    extras: Collection[str] | None = None
-    """Names of the extra columns that a person chose; `None`: all of them."""
 
     def fields(self, row: Row) -> Mapping[str, Value]:
         """Return the task, and the keys and states of its instances."""
         return {"task": row.key, "state": self.states.get(row.key, "")}
-
-    def show_only(self, titles: Collection[str] | None) -> None:
-        """Show only these extra columns, as far as they fit; `None` shows all."""
-        self.extras = titles
 
 
 GPU_HELP = """\
@@ -198,7 +192,6 @@ class FleetScreen(ActingScreen):
                 self.size.width - 3,
                 changes=marks,
                 worked_s=worked_s,
-                wanted=EXTRAS if self.tasks.extras is None else self.tasks.extras,
             )
             self.tasks.states = {
                 task.task: " ".join(f"{facts.key} {facts.doing.word}" for facts in task.instances)

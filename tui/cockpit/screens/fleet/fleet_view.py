@@ -121,27 +121,25 @@ def fleet_table(
     *,
     changes: Mapping[str, str],
     worked_s: float,
-    wanted: Collection[str] = EXTRAS,
 ) -> tuple[Form, Table]:
     """Return the richest form of the cells that fits into `width` cells, and the table.
 
-    `changes` has the mark of each instance that changed lately; `worked_s` is the session's clock now, in seconds; `wanted`
-    names the extra columns that may be shown.
+    `changes` has the mark of each instance that changed lately; `worked_s` is the session's clock now, in seconds.
     """
     most = max((len(task.instances) for task in tasks), default=1)
-    without_interval = [extra for extra in wanted if extra != "interval"]
+    without_interval = [extra for extra in EXTRAS if extra != "interval"]
     spent = _columns_of_effort(tasks, worked_s)
     is_measured = any(task.speed is not None for task in tasks)
     richest = (
-        [(WIDE, wanted), (MEDIUM, wanted)] if is_measured else [(MEDIUM, wanted), (MEDIUM, without_interval)]
+        [(WIDE, EXTRAS), (MEDIUM, EXTRAS)] if is_measured else [(MEDIUM, EXTRAS), (MEDIUM, without_interval)]
     )
-    forms = [*richest, (NARROW, wanted), (NARROW, without_interval)]
+    forms = [*richest, (NARROW, EXTRAS), (NARROW, without_interval)]
     for form, names in forms:
         columns = [*_columns_about(tasks, names), *_instances(tasks, form, most, changes), *spent]
         table = _table(tasks, columns, form, names)
         if _least_width(table) <= width:
             return form, table
-    lasting = [extra for extra in LASTING if extra in wanted and width >= ROOMY]
+    lasting = LASTING if width >= ROOMY else ()
     about = _columns_about(tasks, lasting)
     room = width - _least_width(_table(tasks, about, WIDE, lasting)) - HIDDEN - GAP
     shown = max(1, room // (_cell_width(tasks, NARROW, named=True) + CELL_GAP[NARROW]))

@@ -116,7 +116,6 @@ class HomeScreen(LayeredScreen[None]):
         return self.query_one(SessionTable)
 
     def on_mount(self) -> None:
-        self.table.show_only(self._desk.preferences.columns.get("sessions"))
         for view in self.query(LineView):
             view.can_focus = False
         self._timer = self.set_interval(LOOK_S, self._look)

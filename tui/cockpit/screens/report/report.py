@@ -173,8 +173,8 @@ class ReportScreen(SessionScreen):
         """Show what the table has no room for; of a winner also why it is fast, and below it the bars of all."""
         width, table = max(self.size.width - 3, 20), self._table
         winners, *texts = self._sections
-        key, only = table.cursor_key or "", self.desk.preferences.columns.get(table.id or "")
-        cut = report_view.cut_cells(table.columns, table.rows, key, width - MARGIN, only)
+        key = table.cursor_key or ""
+        cut = report_view.cut_cells(table.columns, table.rows, key, width - MARGIN)
         lines = report_view.detail_lines(key, cut, texts if table is self.winners else (), width)
         if table is self.winners:
             speeds = next((plot.speeds for plot in winners.plots if isinstance(plot, Bars)), ())
@@ -213,7 +213,6 @@ class ReportScreen(SessionScreen):
         self.lower.mount(pane)
         for notes, table in pane.blocks:
             pane.mount(notes, table)
-            table.show_only(self.desk.preferences.columns.get(table.id or ""))
 
     def action_pane(self, number: int) -> None:
         self._choose(self.PANES[number - 1][0])

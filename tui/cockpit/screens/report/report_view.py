@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from tui.cockpit.draw.grid import places
 from tui.cockpit.draw.lines import Line, Span, cells, clean, joined, line, shorten, wrap
@@ -65,11 +65,9 @@ def bar_lines(speeds: Sequence[NamedSpeed], width: int) -> list[Line]:
     return [*lines, line(f"{'':<{names}}  {axis(speeds, room)}".rstrip(), DIM)]
 
 
-def cut_cells(
-    columns: Sequence[Column], rows: Sequence[Row], key: str, width: int, only: Collection[str] | None
-) -> list[tuple[str, Cell]]:
+def cut_cells(columns: Sequence[Column], rows: Sequence[Row], key: str, width: int) -> list[tuple[str, Cell]]:
     """Return titles and known cells of the row with this key that a table of this width does not show, or not wholly."""
-    widths = {place.column: place.width for place in places(columns, rows, width, only)}
+    widths = {place.column: place.width for place in places(columns, rows, width)}
     row = next((row for row in rows if row.key == key), Row("", ()))
     return [
         (column.title, cell)
