@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessions.home import Home
 from tui.cockpit.app import Cockpit, Mode
-from tui.cockpit.terminal.preferences import check_theme
-from tui.cockpit.terminal.themes import DARK
+from tui.cockpit.terminal.themes import DARK, check_theme
 from tui.cockpit.viewer import ExitNote
 from tui.config import Preferences
 from tui.print.plain import colours
@@ -53,7 +52,7 @@ def run_cockpit(
         # Imported here: it knows all screens, and the first frame needs Home alone.
         from tui.cockpit.keymap import check_keymap
 
-        check_keymap(preferences.keys, Cockpit)
+        check_keymap(preferences.keys)
     app = Cockpit(
         Home(home),
         session=session,

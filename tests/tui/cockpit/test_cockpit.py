@@ -162,4 +162,4 @@ async def test_themes_of_each_kind_can_draw() -> None:
 def test_cockpit_page_documents_every_key() -> None:
     page = (Path(__file__).parents[3] / "docs" / "cockpit.md").read_text(encoding="utf-8")
     table = page.partition("## Keys")[2].partition("## Preferences")[0]
-    assert {*re.findall(r"`([a-z_]+\.[a-z0-9_]+)`", table)} - {"config.toml"} == {*key_names(Cockpit)}
+    assert {*re.findall(r"`([a-z_]+\.[a-z0-9_]+)`", table)} - {"config.toml"} == {*key_names()}

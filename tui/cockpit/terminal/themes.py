@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from textual.color import Color
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
+
+from tui.diagnostics import Complaint
 
 DARK = Theme(
     name="wavedeck",
@@ -56,6 +58,13 @@ ANSI = {
     "wd-match-style": "reverse bold",
 }
 """With the terminal's own colours nothing can be mixed: dim, bold and reverse tell things apart."""
+
+
+def check_theme(theme: str) -> None:
+    """Raise `Complaint` for a theme that does not exist."""
+    names = sorted({DARK.name, LIGHT.name, *BUILTIN_THEMES})
+    if theme not in names:
+        raise Complaint(f"unknown theme {theme!r}; themes are {', '.join(names)}")
 
 
 def palette(variables: Mapping[str, str], *, ansi: bool) -> dict[str, str]:
