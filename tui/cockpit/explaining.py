@@ -28,7 +28,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "jump": ("jump.",),
     "find": ("screen.find", "screen.next", "screen.match", "home.find", "home.next", "home.match"),
     "look": ("pane.", "agent.", "latency.", "review.", "code.", "fleet.", "assembly.", "home."),
-    "decide": ("decide.", "review.skip"),
+    "decide": ("decide.",),
     "steer": ("screen.pause", "steer."),
     "replay": ("replay.",),
     "fill in": ("new_run.",),

@@ -164,7 +164,7 @@ async def test_last_waiting_attempt_stays_open_after_its_decision_although_other
         assert "softmax#1 goes on" in str(opened.screen.evidence.border_title)
 
 
-async def test_decision_about_an_ended_instance_leads_to_the_next_one_and_not_to_a_skipped_one() -> None:
+async def test_decision_about_an_ended_instance_leads_to_the_next_one_and_last_to_the_first() -> None:
     log = EventLog()
     log.open(devices=("2",))
     for instance in (1, 2, 3):
@@ -172,7 +172,7 @@ async def test_decision_about_an_ended_instance_leads_to_the_next_one_and_not_to
         log.attempt(f"softmax#{instance}/1", RIGHT_SOURCE, reviews.candidate(1.2))
         log.add(ev.InstanceFinished(task="starter/softmax", instance=instance, reason="iterations"))
     async with review(log.events, decider=RecordingDecider()) as opened:
-        await opened.press("s")
+        await opened.press("j")
         for decided, following in (("softmax#2/1", "softmax#3/1"), ("softmax#3/1", "softmax#1/1")):
             assert opened.cursor == decided
             await opened.press("a", "enter")
@@ -180,14 +180,9 @@ async def test_decision_about_an_ended_instance_leads_to_the_next_one_and_not_to
             assert opened.cursor == following
 
 
-async def test_skip_records_nothing_and_acceptance_says_where_the_kernel_goes() -> None:
+async def test_acceptance_says_where_the_kernel_goes() -> None:
     decider = RecordingDecider()
     async with review(reviews.waiting(), decider=decider) as opened:
-        await opened.press("s")
-        assert opened.cursor == "vector_add#1/1"
-        await opened.press("s")
-        assert opened.cursor == "softmax#1/3", "from the start again"
-        assert decider.decisions == []
         assert "accepted:starter/softmax/kernel.py" in opened.screen.decided.text
         await opened.press("a")
         hint = str(opened.app.screen.query_one("#hint", Static).render())

@@ -24,7 +24,7 @@ from tui.cockpit.screens.acting import STEERING, action_bindings
 from tui.cockpit.screens.comparing import COMPARING, HUNKS, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.screens.review import review_queue
 from tui.cockpit.screens.review.evidence import empty_lines, evidence, evidence_title
-from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, footer, is_undecided
+from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, footer
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -49,8 +49,8 @@ the session's best of the task, over all instances.
 
 WAITS: the instance waits for your decision, and does nothing until then.
 After a decision the next attempt that waits opens by itself; about an ended
-instance, else the next undecided one. `s` skips: nothing is recorded. `u`
-undoes the decision under the cursor, else your latest one.
+instance, else the next undecided one. `u` undoes the decision under the
+cursor, else your latest one.
 `enter` opens the attempt on the Agent screen.
 """
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -60,10 +60,8 @@ undoes the decision under the cursor, else your latest one.
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *action_bindings("decide", ("accept", "reject")),
-        Binding("s", "skip", "skip", id="review.skip"),
         *HUNKS,
         *action_bindings("decide", ("undo",)),
-        Binding("s", "refuse('skip')", show=False),
         *COMPARING,
         *STEERING,
         Binding("z", "zoom", "zoom", id="review.zoom"),
@@ -239,15 +237,9 @@ undoes the decision under the cursor, else your latest one.
         """Decisions only where they can be made; elsewhere their keys say why not."""
         if self.desk.feed is None:
             return False
-        if action == "skip":
-            return self._can_act and self.entry is not None
         if action == "undo":
             return self._can_act and self._undoable() is not None
         return super().check_action(action, parameters)
-
-    def why_not(self, name: str) -> str:
-        """See `ActingScreen`; what can be rejected can be skipped."""
-        return super().why_not("reject" if name == "skip" else name)
 
     def _undoable(self) -> str | None:
         """The decided attempt under the cursor, else the latest that was decided here."""
@@ -258,14 +250,6 @@ undoes the decision under the cursor, else your latest one.
     def deciding(self, attempt: AttemptState) -> None:
         """Go on to the next entry as soon as the decision is in the session."""
         self._awaited = attempt.attempt, attempt.decision, self._entries
-
-    def action_skip(self) -> None:
-        """Go to the next entry without a decision; nothing is recorded."""
-        following = review_queue.next_entry(self._entries, self.queue.cursor_key, is_undecided)
-        if following is None:
-            self.notify("no other attempt to decide", timeout=2)
-        else:
-            self.queue.select(following.key)
 
     def action_undo(self) -> None:
         key = self._undoable()
