@@ -101,7 +101,7 @@ async def test_empty_home_shows_what_is_here(snapshot: SnapshotAssertion) -> Non
         assert picture(app) == snapshot
 
 
-async def test_filter_narrows_as_one_types_and_order_and_cursor_skip_section_lines() -> None:
+async def test_filter_narrows_as_one_types_and_the_cursor_skips_section_lines() -> None:
     async with on_home(lambda: INFOS) as (pilot, app):
         table = app.screen.query_one(SessionTable)
         await pilot.press("slash")
@@ -128,11 +128,6 @@ async def test_filter_narrows_as_one_types_and_order_and_cursor_skip_section_lin
         )
         await pilot.press("j", "j")
         assert table.cursor_key == INFOS[2].name
-        await pilot.press("o")
-        assert names(app)[0] == INFOS[1].name, "best speedup first"
-        assert table.cursor_key == INFOS[2].name, "the cursor keeps its session"
-        await pilot.press("G", "g")
-        assert table.cursor_key == INFOS[1].name
 
 
 def preview(app: Cockpit) -> str:

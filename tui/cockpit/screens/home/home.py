@@ -72,7 +72,6 @@ class HomeScreen(LayeredScreen[None]):
         Binding("d", "demo", "demo", id="home.demo", show=False),
         Binding("e", "example", "run on an H200", id="home.example", show=False),
         Binding("f", "own_kernel", "your own kernel", id="home.own_kernel", show=False),
-        Binding("o", "order", "order", id="home.order"),
         Binding("slash", "find", "filter", id="home.find", key_display="/"),
         Binding("n", "match(1)", "next match", id="home.next_match", show=False),
         Binding("N", "match(-1)", "match before", id="home.match_before", show=False),
@@ -307,9 +306,6 @@ class HomeScreen(LayeredScreen[None]):
         self._starting = ""
         self._draw()
 
-    def action_order(self) -> None:
-        self.table.next_order()
-
     def action_find(self) -> None:
         """Filter the list as the person types; escape ends the filter."""
 
@@ -329,6 +325,6 @@ class HomeScreen(LayeredScreen[None]):
             return super().check_action(action, parameters)
         if action == "resume":
             return self.table.current is not None and can_resume(self.table.current)
-        if action in ("order", "find"):
+        if action == "find":
             return bool(self.table.infos)
         return super().check_action(action, parameters)

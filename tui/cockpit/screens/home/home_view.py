@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from harness.wire.device import is_cpu
 from harness.wire.limits import memory_words
-from sessions.state.speed import fastest_first
 from sessions.state.state import known_sum
 from tui.cockpit.draw.grid import paragraph, spaced, table_lines
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line, wrap_phrases
@@ -48,19 +47,6 @@ STARTS = {
     "f": ("your own kernel", "name its file: tuned without a key, rewritten with one"),
 }
 """Keys of Home for a person without a session, each with a name and words."""
-ORDERS = ("newest", "best speedup", "cost", "waits first")
-
-
-def ordered(infos: Iterable[SessionInfo], order: str) -> list[SessionInfo]:
-    """Return the sessions in one of `ORDERS`; equal ones newest first, unknown values last."""
-    newest = sorted(infos, key=lambda info: info.name, reverse=True)
-    if order == "best speedup":
-        return fastest_first(newest, lambda info: fastest([info])[1])
-    keys: Mapping[str, Callable[[SessionInfo], float]] = {
-        "cost": lambda info: -(info.cost_usd or 0.0),
-        "waits first": lambda info: -len(info.waiting),
-    }
-    return sorted(newest, key=keys[order]) if order in keys else newest
 
 
 def session_row(info: SessionInfo) -> Row:

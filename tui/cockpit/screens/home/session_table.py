@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from tui.cockpit.screens.home.home_view import (
     COLUMNS,
     NOT_FINISHED,
-    ORDERS,
-    ordered,
     section_of,
     session_row,
 )
@@ -45,7 +43,6 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
         super().__init__(COLUMNS, empty=empty, id=id)
         self.infos: Mapping[str, SessionInfo] = {}
         """Sessions by name."""
-        self.order = ORDERS[0]
 
     @property
     def current(self) -> SessionInfo | None:
@@ -53,9 +50,10 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
         return self.infos.get(self.cursor_key or "")
 
     def show(self, infos: Sequence[SessionInfo]) -> None:
-        """Show these sessions."""
+        """Show these sessions, the newest first."""
         self.infos = {info.name: info for info in infos}
-        self.set_rows(list(map(session_row, ordered(infos, self.order))))
+        newest = sorted(infos, key=lambda info: info.name, reverse=True)
+        self.set_rows(list(map(session_row, newest)))
         self.refresh()
         self.post_message(self.Moved(self, self.cursor_key))
 
@@ -65,21 +63,16 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
         self.post_message(self.Moved(self, self.cursor_key))
         return answer
 
-    def next_order(self) -> None:
-        """Order by the next of `ORDERS`."""
-        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        self.show(list(self.infos.values()))
-
     def arranged(self, rows: list[Row]) -> list[Row]:
         """Return running, unfinished, then finished sessions, each part under its line; a part without rows is left out."""
-        remark = f" filter: {self.filtered} " if self.filtered else ""
+        remark = Cell(f" filter: {self.filtered} " if self.filtered else "", "dim")
         shown: list[Row] = []
         for title in ("Running", NOT_FINISHED, "Finished"):
             part = [row for row in rows if section_of(self.infos[row.key]) == title]
             if part:
                 style = "busy bold" if title == "Running" else "bold"
-                cells = (Cell(f" {title} {len(part)} ", style), Cell(f"{remark} order: {self.order} ", "dim"))
-                shown += [Row(f"# {title}", cells, between=True), *part]
+                name = Cell(f" {title} {len(part)} ", style)
+                shown += [Row(f"# {title}", (name, remark), between=True), *part]
         return shown
 
     def fields(self, row: Row) -> Mapping[str, Value]:
