@@ -1,4 +1,4 @@
-"""`wavedeck sessions dataset`: rows on standard output or in a file, and winners as importable modules with their evidence."""
+"""`wavedeck sessions dataset`: rows on standard output or in a file."""
 
 from __future__ import annotations
 
@@ -61,29 +61,8 @@ def test_tasks_whose_licence_restricts_training_are_left_out_unless_asked_for(
     assert shell("sessions", "dataset", session, "--format", kind, "--any-licence").out
 
 
-def test_winners_are_one_module_a_task_with_a_readme(home: Home, shell: Shell) -> None:
-    sessions = [stored.finished(home), stored.finished(home, stored.SECOND)]
-    command = ("sessions", "dataset", *sessions, "--format", "winners", "-o", "won")
-    assert shell(*command).code == 0
-    names = sorted(file.name for file in Path("won").iterdir())
-    assert names == ["README.md", "__init__.py", "softmax_kernel.py"]
-    assert Path("won/softmax_kernel.py").read_text() == stored.FAST
-    readme = Path("won/README.md").read_text()
-    assert "## softmax_kernel.py\n\n- kernel: softmax#1/2 of session " + stored.FIRST in readme
-    assert "- licence of the task's suite: Apache-2.0" in readme
-    assert f"Another kernel of the task is better: softmax#1/2 of {stored.SECOND}." in readme
-    assert "won is not an empty folder" in one_line(shell(*command))
-
-
-def test_session_without_a_right_kernel_has_no_winners(home: Home, shell: Shell) -> None:
-    refusal = one_line(shell("sessions", "dataset", stored.stopped(home), "--format", "winners", "-o", "won"))
-    assert "no correct kernel" in refusal
-    assert not Path("won").exists()
-
-
-def test_no_row_and_no_folder_are_one_line(home: Home, shell: Shell) -> None:
+def test_no_row_is_one_line(home: Home, shell: Shell) -> None:
     session = stored.stopped(home)
     done = shell("sessions", "dataset", session)
     assert not done.out
     assert one_line(done).endswith("0 rows; what makes a row: wavedeck sessions dataset --help")
-    assert "-o FOLDER" in one_line(shell("sessions", "dataset", session, "--format", "winners"))
