@@ -20,11 +20,10 @@ from engine.models.spec import ModelSpec, recordings
 from engine.plan.plan import SessionPlan, resolve
 from engine.plan.prices import SHIPPED
 from engine.plan.request import RunPlan
-from engine.plan.settings import RECORDED, SETTINGS, SUITE, setting_of
+from engine.plan.settings import SETTINGS, SUITE, setting_of
 from harness import HarnessError
 from harness.stages.timing.baselines import KINDS, TASK
 from sessions.errors import SessionsError
-from sessions.events import Role
 from sessions.home import Home
 from sessions.names import short_task
 from suites import SuiteError, load_suite, suite_names
@@ -38,7 +37,6 @@ Values = Mapping[str, str]
 """Texts that the person entered, by field; an empty or missing text is the default."""
 ANOTHER = "another ..."
 """The choice that lets the person type."""
-ROLES = tuple(role.value for role in Role)
 TUNES_OWN = "tune: no model, no cost. Real model: set ANTHROPIC_API_KEY, choose it below."
 """Why the form chose `tune` for a kernel of the person's own, and how a real model works on it."""
 
@@ -55,7 +53,7 @@ class FormField:
 
 
 def _fields() -> Iterator[FormField]:
-    """Yield the settings of the form, and its fields that are no setting of their own: tasks, file, roles and title."""
+    """Yield the settings of the form, and its fields that are no setting of their own: tasks, file and title."""
     for key, info in SETTINGS.items():
         setting = setting_of(info)
         if not setting.form:
@@ -67,10 +65,6 @@ def _fields() -> Iterator[FormField]:
             yield FormField("tasks", "tasks", about, has_choices=True, several=True)
             about = 'FILE.py --shapes "x=Mx4096:fp16, M=1,16"'
             yield FormField("file", "kernel file", about)
-        if key == "model":
-            for role in ROLES:
-                about = f"Model of the {role}; empty: the model above."
-                yield FormField(role, f"  {role}", about, has_choices=True)
     yield FormField("title", "title", "Name of the session in lists.")
 
 
@@ -113,31 +107,15 @@ class CheckedRun:
 
 
 def shown_fields(values: Values) -> list[FormField]:
-    """Return the fields of the form: roles only where the method has several and the model is not recorded."""
-    if values.get("agent"):
-        return [entry for entry in FIELDS if entry.key not in ("method", *ROLES)]
-    roles = open_method(values.get("method") or "geak").roles
-    recorded = (values.get("model") or RECORDED).startswith("recorded:")
-    return [
-        entry
-        for entry in FIELDS
-        if entry.key not in ROLES or (not recorded and len(roles) > 1 and entry.key in roles)
-    ]
-
-
-def model_text(values: Values) -> str:
-    """Return the value of `--model`: the model, or one for each role."""
-    shown = {entry.key for entry in shown_fields(values)}
-    roles = [f"{role}={values[role]}" for role in ROLES if role in shown and values.get(role)]
-    model = values.get("model", "")
-    return ",".join([*roles, model or RECORDED]) if roles else model
+    """Return the fields of the form; an agent has no method."""
+    return [entry for entry in FIELDS if entry.key != "method" or not values.get("agent")]
 
 
 def arguments(values: Values) -> list[str]:
     """Return the arguments of the same `wavedeck run`."""
     words = [short_task(task) for task in task_names(values)]
     for key in OPTIONS:
-        value = model_text(values) if key == "model" else values.get(key, "")
+        value = values.get(key, "")
         if value and not (key == "suite" and words):
             words += [f"--{key}", value]
     if values.get("title"):
@@ -168,8 +146,6 @@ def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Pat
     if values.get("file") and not values.get("tasks"):
         return CheckedRun(wanted="kernel file: enter reads it and makes a task of it")
     flags = {key: values[key] for key in OPTIONS if values.get(key)}
-    if model := model_text(values):
-        flags["model"] = model
     tasks = task_names(values)
     if tasks:
         flags.pop("suite", None)
@@ -242,18 +218,12 @@ def choices(
         ]
     if key == "review":
         return [FormChoice(name, words) for name, words in MEANINGS["review"].items()]
-    return model_choices(environ, home=home, past=past, of_role=key in ROLES)
+    return model_choices(environ, home=home, past=past)
 
 
-def model_choices(
-    environ: Mapping[str, str], *, home: Home, past: Sequence[str], of_role: bool
-) -> list[FormChoice]:
+def model_choices(environ: Mapping[str, str], *, home: Home, past: Sequence[str]) -> list[FormChoice]:
     """Return recorded models, models of past sessions, and models with a price and a key here."""
-    models: dict[str, str] = {}
-    if not of_role:
-        models = {
-            f"recorded:{name}": "recorded: no key, no cost" for name in sorted(recordings(home.recordings))
-        }
+    models = {f"recorded:{name}": "recorded: no key, no cost" for name in sorted(recordings(home.recordings))}
     for model in past:
         if "=" not in model and not model.startswith("recorded:"):
             models.setdefault(model, "used in a past session")

@@ -113,7 +113,7 @@ def test_errors_stand_at_their_field(home: Home, values: dict[str, str], field: 
 def test_copied_line_starts_the_same_run(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     values = {
-        "tasks": "softmax", "model": MODEL, "reflector": "anthropic:claude-haiku-4-5", "instances": "3",
+        "tasks": "softmax", "model": f"reflector=anthropic:claude-haiku-4-5,{MODEL}", "instances": "3",
         "budget-usd": "5", "title": "two words",
     }  # fmt: skip
     plans: list[RunPlan] = []

@@ -274,11 +274,11 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         if self._editing is not None:
             error = self.outlook.checked.errors.get(entry.key, "") if self.outlook.checked else ""
             words = clean(error) or f"enter: done, esc: undo  {entry.about}"
-            return (Span(f" {entry.label.strip()}  ", "key"), *line(words, "bad" if error else "dim"))
+            return (Span(f" {entry.label}  ", "key"), *line(words, "bad" if error else "dim"))
         value = self.values.get(entry.key) or default_of(entry.key, self.outlook.usual)
         meaning = MEANINGS.get(entry.key, {}).get(value, "")
         return (
-            Span(f" {entry.label.strip()}  ", "key"),
+            Span(f" {entry.label}  ", "key"),
             *line(f"{value}: {meaning}" if meaning else entry.about, "dim"),
         )
 
@@ -402,7 +402,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
             elif names is not None:
                 self._set(entry.key, ",".join(names))
 
-        title = f"{entry.label.strip()}: {entry.about}"
+        title = f"{entry.label}: {entry.about}"
         self.app.push_screen(ChoiceDialog(title, pairs, current=current, marked=marked), answered)
 
     def action_clear(self) -> None:

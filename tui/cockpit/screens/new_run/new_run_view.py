@@ -11,7 +11,6 @@ from harness.wire.device import is_cpu
 from sessions.names import short_task
 from tui.actions.run_estimates import EstimatedRange, RunEstimate
 from tui.actions.run_form import (
-    ROLES,
     TUNES_OWN,
     CheckedRun,
     Values,
@@ -70,8 +69,6 @@ def form_rows(
 
 def default_of(key: str, plan: SessionPlan | None) -> str:
     """Return the value that a field has without an entry."""
-    if key in ROLES:
-        return "as model"
     if key.startswith("budget"):
         return "no cap"
     if key in ("title", "file", "agent"):
