@@ -22,7 +22,7 @@ from tui.actions.line import LineSubject, NotUnderstood, completions, explained,
 from tui.cockpit.data import attempts
 from tui.cockpit.desk import messages
 from tui.cockpit.desk.desk import Commander, Decider, carry_out
-from tui.cockpit.desk.doors import Doors, doors_of
+from tui.cockpit.desk.doors import Doors
 from tui.cockpit.dialogs.dialogs import QUIT
 from tui.cockpit.dialogs.finding import FoundDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
@@ -96,7 +96,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         engine: EngineStart | None = None,
     ) -> None:
         """`engine` is the start of the session's engine, if it has only begun."""
-        super().__init__(home, doors=doors or doors_of(home, engine), speed=speed)
+        super().__init__(home, doors=doors or Doors(home, engine), speed=speed)
         self._engine = engine
         self.animation_level = "none"
         self._first = (session, mode)
@@ -244,10 +244,9 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.NewRun)
     def _on_new_run(self, message: messages.NewRun) -> None:
-        from tui.cockpit.screens.new_run.new_run import NewRunScreen, RunDoors
+        from tui.cockpit.screens.new_run.new_run import NewRunScreen
 
-        doors = RunDoors(self.home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
-        self.push_screen(NewRunScreen(doors, failed=self.tell_failure, field=message.field))
+        self.push_screen(NewRunScreen(self._doors, failed=self.tell_failure, field=message.field))
 
     @on(messages.FindWords)
     def _on_find_words(self, message: messages.FindWords) -> None:

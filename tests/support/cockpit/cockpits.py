@@ -25,6 +25,7 @@ from tests.support.cockpit.stories import read_story
 from tests.support.sessions.journals import SESSION
 from tests.support.waiting import LIMIT_S, check_time
 from tui.cockpit.app import Cockpit
+from tui.cockpit.data.previews import Details
 from tui.cockpit.data.replays import Story
 from tui.cockpit.data.sources import EventBatch
 from tui.cockpit.desk.doors import Doors
@@ -91,6 +92,17 @@ class RecordingDecider:
                 self.decisions.append((session, command))
 
 
+def doors(home: Home = HOME, **own: Callable[..., Any]) -> Doors:
+    """Return doors that read no file: an empty list, no session, a node without GPUs; `own` are other functions."""
+    known = Doors(home)
+    quiet = {
+        "list_sessions": list, "list_mark": tuple, "read_node": NodeFacts, "read_details": lambda _: Details(),
+        "is_live": lambda _: False, "load_beginning": lambda _: None, "mark": lambda _: (),
+    }  # fmt: skip
+    vars(known).update(quiet | own)
+    return known
+
+
 def live(
     events: Sequence[AnyEvent],
     *,
@@ -109,7 +121,7 @@ def live(
     app = Cockpit(
         home, session=SESSION, mode="live", readonly=readonly, decider=decider or RecordingDecider(),
         preferences=preferences,
-        doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark, wall=wall or (lambda: last)),
+        doors=doors(is_live=lambda _: True, open_live=lambda _: source, wall=wall or (lambda: last)),
     )  # fmt: skip
     app.theme = "wavedeck"
     return app, source
@@ -140,10 +152,7 @@ def replayed(
         mode="replay",
         readonly=True,
         speed=speed,
-        doors=Doors(
-            list, lambda name: read_story(name, events), lambda _: False, _no_live, _no_mark,
-            clock=clock or Clock(),
-        ),
+        doors=doors(load_story=lambda name: read_story(name, events), clock=clock or Clock()),
     )  # fmt: skip
     app.theme = "wavedeck"
     return app
@@ -162,11 +171,9 @@ def at_home(
 
     `options` are further doors.
     """
-    doors = Doors(
-        sessions, load or _no_story, lambda _: False, _no_live, _no_mark, list_mark=mark,
-        read_node=lambda: node, **options,
-    )  # fmt: skip
-    app = Cockpit(home, doors=doors)
+    further = {"load_story": load} if load is not None else {}
+    own = doors(home, list_sessions=sessions, list_mark=mark, read_node=lambda: node, **further, **options)
+    app = Cockpit(home, doors=own)
     app.theme = "wavedeck"
     return app
 
@@ -189,18 +196,6 @@ async def on_home(
     async with app.run_test(size=size) as pilot:
         await until(pilot, is_read, "the list")
         yield pilot, app
-
-
-def _no_story(session: str) -> None:
-    raise AssertionError("nothing is replayed here")
-
-
-def _no_mark(session: str) -> tuple[int, ...]:
-    return ()
-
-
-def _no_live(session: str) -> None:
-    raise AssertionError("nothing is live here")
 
 
 async def settle(_: float = 0.0) -> None:

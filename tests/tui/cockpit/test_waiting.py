@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -154,7 +153,7 @@ def held_back(events: list[ev.AnyEvent], **doors: object) -> tuple[Cockpit, thre
         assert go_on.wait(LIMIT_S)
         return load(session)
 
-    app._doors = replace(app._doors, load_story=load_later, **doors)
+    vars(app._doors).update(load_story=load_later, **doors)
     return app, go_on
 
 

@@ -6,7 +6,6 @@ import os
 import shlex
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from tui.cockpit.dialogs.choosing import ChoiceDialog
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.new_run import new_run
-from tui.cockpit.screens.new_run.new_run import NewRunScreen, RunDoors
+from tui.cockpit.screens.new_run.new_run import NewRunScreen
 from tui.cockpit.viewer import ExitNote
 from tui.facts.node_facts import NodeFacts
 
@@ -137,7 +136,7 @@ def form(home: Home, *, node: NodeFacts = NODE, started: list[RunPlan] | None = 
         started.append(run)
         return "20261120-140300-geak-5f0a"
 
-    app._doors = replace(app._doors, start=start)
+    app._doors.start = start
     return app
 
 
@@ -178,21 +177,14 @@ CPU_NODE = NodeFacts(host="laptop", version="0.1.0", triton="3.7.1", keys=("anth
 
 
 @pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE], ids=["80x24", "120x40", "160x48"])
-async def test_picture_of_the_form(home: Home, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    app = form(home)
-    doors = RunDoors(
-        home,
-        lambda: PAST,
-        lambda: CPU_NODE,
-        app._doors.start,
-        environ={**os.environ, "ANTHROPIC_API_KEY": "sk-test"},
-        unreachable=lambda *_: "api.anthropic.com:443 did not answer in 3 s",
-    )
+async def test_picture_of_the_form(
+    home: Home, size: tuple[int, int], snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    app = form(home, node=CPU_NODE)
+    app._doors.unreachable = lambda *_: "api.anthropic.com:443 did not answer in 3 s"
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
-        screen = NewRunScreen(doors, failed=app.tell_failure)
-        app.push_screen(screen)
-        await settled(screen, pilot)
+        screen = await opened(app, pilot)
         for key, text in {"tasks": "softmax", "model": MODEL, "budget-usd": "20", "devices": "cpu"}.items():
             screen._set(key, text)
         await settled(screen, pilot)
@@ -308,7 +300,7 @@ async def test_a_model_that_did_not_answer_is_asked_again(
     monkeypatch.setattr(new_run, "ASK_S", 0.01)
     answers = iter(["no connection", "no connection", ""])
     async with on_form(home) as (pilot, _, screen):
-        screen._doors = replace(screen._doors, unreachable=lambda *_: next(answers, ""))
+        screen._doors.unreachable = lambda *_: next(answers, "")
         screen._set("model", "openai:qwen3@http://localhost:1")
         await until(pilot, lambda: "no connection" in str(screen.outlook.reached), "the reason")
         await until(pilot, lambda: list(screen.outlook.reached.values()) == [""], "the answer")

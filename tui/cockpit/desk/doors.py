@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from engine.errors import UsageProblem
 from engine.keys import environment_with_keys
 from sessions.home import Home
 from tui.cockpit.data.replays import Story, open_story
@@ -16,105 +14,103 @@ from tui.cockpit.data.sources import PORTION_BYTES, EventSource, LiveTail
 from tui.facts.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
+    from engine.models.spec import ModelSpec
     from engine.plan.request import RunPlan
     from engine.process.launch import EngineStart
     from sessions.catalog import SessionInfo, SessionList
+    from suites.own.draft import Draft
+    from suites.own.request import KernelRequest
     from tui.cockpit.data.previews import Details
 
 
-def _no_beginning(session: str) -> None:
-    """A session from memory needs none."""
-
-
-def _no_details(_session: str) -> Details:
-    from tui.cockpit.data.previews import Details
-
-    return Details()
-
-
-def _no_start(run: RunPlan) -> str:
-    raise UsageProblem(f"no run of {run.method} can be started from here")
-
-
-@dataclass(frozen=True, slots=True)
 class Doors:
-    """Where a cockpit's data come from; tests put their own in."""
+    """Reads a home, and starts engines in it; tests put their own functions in.
 
-    list_sessions: Callable[[], Sequence[SessionInfo]]
-    load_story: Callable[[str], Story]
-    """Reads a whole session, perhaps without its marks; runs in a thread."""
-    is_live: Callable[[str], bool]
-    """Whether it runs, or the store does not have all of it."""
-    open_live: Callable[[str], EventSource]
-    mark: Callable[[str], tuple[int, ...]]
-    """Changes when a session gets events; cheap."""
-    load_beginning: Callable[[str], Story | None] = _no_beginning
-    """Reads the beginning of a session, or the whole if it is short; `None` if that does not pay. Runs in a thread."""
-    list_mark: Callable[[], object] = tuple
-    """Changes when the list of sessions does; cheap."""
-    read_node: Callable[[], NodeFacts] = NodeFacts
-    """Reads GPUs and versions; runs in a thread."""
-    start: Callable[[RunPlan], str] = _no_start
-    """Starts the engine of a run and returns the session's name; runs in a thread."""
-    resume: Callable[[str], None] = _no_beginning
-    """Starts an engine that goes on with a session; runs in a thread."""
-    read_details: Callable[[str], Details] = _no_details
-    """Reads what Home shows of a session beside its line; runs in a thread."""
-    clock: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
+    What reads, starts or asks runs in a thread. git and models are loaded where they are needed, not before.
+    """
 
+    clock = staticmethod(time.monotonic)
+    wall = staticmethod(time.time)
 
-def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
-    """The real ones. git is loaded when something is read from the store, not before."""
+    def __init__(self, home: Home, engine: EngineStart | None = None) -> None:
+        """`engine` is the start of the session's engine, if it has only begun."""
+        self.home = home
+        self._engine = engine
 
-    @cache
-    def sessions() -> SessionList:
+    @cached_property
+    def _sessions(self) -> SessionList:
         from sessions.catalog import SessionList
 
-        return SessionList(home)
+        return SessionList(self.home)
 
-    def load_story(session: str, most_bytes: int | None = None) -> Story:
+    def list_sessions(self) -> Sequence[SessionInfo]:
+        """Read the list of sessions."""
+        return self._sessions.read()
+
+    def list_mark(self) -> object:
+        """Return what changes when the list of sessions does; cheap."""
+        return self._sessions.mark()
+
+    def load_story(self, session: str, most_bytes: int | None = None) -> Story:
+        """Read a session, or about so many bytes of its beginning; without its marks."""
         from sessions.catalog import open_reader
 
-        mark = home.session_mark(session)
-        return open_story(session, open_reader(home, session), mark=mark, most_bytes=most_bytes)
+        mark = self.home.session_mark(session)
+        return open_story(session, open_reader(self.home, session), mark=mark, most_bytes=most_bytes)
 
-    def load_beginning(session: str) -> Story:
-        return load_story(session, PORTION_BYTES)
+    def load_beginning(self, session: str) -> Story | None:
+        """Read the beginning of a session, or the whole if it is short."""
+        return self.load_story(session, PORTION_BYTES)
 
-    def is_live(session: str) -> bool:
-        files = home.files(session)
+    def mark(self, session: str) -> tuple[int, ...]:
+        """Return what changes when a session gets events; cheap."""
+        return self.home.session_mark(session)
+
+    def is_live(self, session: str) -> bool:
+        """True if a session runs, or the store does not have all of it."""
+        files = self.home.files(session)
         return not files.stored and (files.journal.exists() or files.plan.exists())
 
-    def start(run: RunPlan) -> str:
-        from engine.process.launch import start as started
+    def open_live(self, session: str) -> EventSource:
+        """Return the events of a session as they are written."""
+        begun = self._engine if self._engine is not None and self._engine.session == session else None
+        return LiveTail(self.home, session, engine=begun)
 
-        return started(run, home)
+    def read_details(self, session: str) -> Details:
+        """Read what Home shows of a session beside its line."""
+        from tui.cockpit.data.previews import read_details
 
-    def resume(session: str) -> None:
-        from engine.process.launch import resume as resumed
+        return read_details(self.home, session)
 
-        resumed(home, session)
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment, with the keys of models."""
+        return environment_with_keys()
 
-    def read_details(session: str) -> Details:
-        from tui.cockpit.data.previews import read_details as read
+    def read_node(self) -> NodeFacts:
+        """Read GPUs and versions."""
+        return read_node(self.environ)
 
-        return read(home, session)
+    def start(self, run: RunPlan) -> str:
+        """Start the engine of a run; returns the session's name."""
+        from engine.process.launch import start
 
-    def open_live(session: str) -> EventSource:
-        begun = engine if engine is not None and engine.session == session else None
-        return LiveTail(home, session, engine=begun)
+        return start(run, self.home)
 
-    return Doors(
-        lambda: sessions().read(),
-        load_story,
-        is_live,
-        open_live,
-        home.session_mark,
-        load_beginning=load_beginning,
-        list_mark=lambda: sessions().mark(),
-        read_node=lambda: read_node(environment_with_keys()),
-        start=start,
-        resume=resume,
-        read_details=read_details,
-    )
+    def resume(self, session: str) -> None:
+        """Start an engine that goes on with a session."""
+        from engine.process.launch import resume
+
+        resume(self.home, session)
+
+    def unreachable(self, model: ModelSpec, environ: Mapping[str, str]) -> str:
+        """Ask the server of a model; returns why it does not answer, empty if it does."""
+        from engine.models.reaching import unreachable_because
+
+        return unreachable_because(model, environ)
+
+    def draft(self, request: KernelRequest) -> Draft:
+        """Return the draft of a task for a kernel file; calls the kernel once."""
+        from tui.actions.own_kernels import draft_of
+
+        return draft_of(request)

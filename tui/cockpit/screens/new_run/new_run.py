@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,18 +16,15 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from engine.errors import EngineError
-from engine.keys import environment_with_keys
-from engine.models.reaching import unreachable_because
 from engine.plan.request import RunPlan
 from harness import HarnessError
 from sessions.errors import SessionsError
-from sessions.home import Home
 from suites import SuiteError
 from suites.own.draft import Draft
 from suites.own.folder import kept_own
-from suites.own.request import KernelRequest, parse_request
+from suites.own.request import parse_request
 from suites.registry import OWN
-from tui.actions.own_kernels import assumptions, draft_of
+from tui.actions.own_kernels import assumptions
 from tui.actions.run_estimates import estimate
 from tui.actions.run_form import (
     ANOTHER,
@@ -44,6 +40,7 @@ from tui.actions.run_form import (
     task_names,
     usual_method,
 )
+from tui.cockpit.desk.doors import Doors
 from tui.cockpit.desk.messages import OpenSession
 from tui.cockpit.dialogs.choosing import ChoiceDialog
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
@@ -96,21 +93,6 @@ right side   what the run will do; at 80 columns pane 2. Estimates come from
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "edit", id="table.open")]
 
 
-@dataclass(frozen=True, slots=True)
-class RunDoors:
-    """Functions that the form calls in threads; all of them block."""
-
-    home: Home
-    list_sessions: Callable[[], Sequence[SessionInfo]]
-    read_node: Callable[[], NodeFacts]
-    start: Callable[[RunPlan], str]
-    """Starts the engine and returns the session's name."""
-    environ: Mapping[str, str] = dataclasses.field(default_factory=environment_with_keys)
-    unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
-    draft: Callable[[KernelRequest], Draft] = draft_of
-    """Returns the draft of a task for a kernel file; calls the kernel once."""
-
-
 class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     """Checks while one types; starts nothing before `ctrl+r`."""
 
@@ -126,7 +108,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     ]
 
     def __init__(
-        self, doors: RunDoors, *, failed: Callable[[Worker.StateChanged], None], field: str = ""
+        self, doors: Doors, *, failed: Callable[[Worker.StateChanged], None], field: str = ""
     ) -> None:
         """`field` is the one to type in at once."""
         super().__init__()
@@ -200,7 +182,8 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="check", name="checking the run")
     def _check_values(self, values: Mapping[str, str]) -> None:
-        checked = check(values, home=self._doors.home, environ=self._doors.environ, folder=Path.cwd())
+        doors = self._doors
+        checked = check(values, home=doors.home, environ=doors.environ, folder=Path.cwd())
         self.app.call_from_thread(self._take_check, values, checked)
 
     def _take_check(self, values: Mapping[str, str], checked: CheckedRun) -> None:
