@@ -26,7 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "go to": ("go.", "app.commands"),
     "back": ("screen.back", "table.show_all", "view.end_find", "app.quit"),
     "jump": ("jump.",),
-    "find": ("screen.find", "screen.next", "screen.match", "home.find", "home.next", "home.match"),
+    "find": ("screen.find", "screen.next", "screen.match", "home.find"),
     "look": ("pane.", "agent.", "latency.", "review.", "code.", "fleet.", "assembly.", "home."),
     "decide": ("decide.",),
     "steer": ("screen.pause", "steer."),

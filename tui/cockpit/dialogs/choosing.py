@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 
 from tui.cockpit.dialogs.dialogs import QUIT
 from tui.cockpit.dialogs.layers import ClosesOnce
-from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.dialogs.line_prompt import ask_to_find
 from tui.cockpit.draw.lines import clean, escaped
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
@@ -81,13 +81,7 @@ class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
         self.dismiss(marked or (message.key,))
 
     def action_find(self) -> None:
-        """Show only the choices with the typed words."""
-
-        def answered(text: str | None) -> None:
-            if text is None:
-                self.table.find("")
-
-        self.app.push_screen(LinePrompt("/", changed=self.table.find), answered)
+        ask_to_find(self.app, self.table.find)
 
     def action_cancel(self) -> None:
         self.dismiss(None)

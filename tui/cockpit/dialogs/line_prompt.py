@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from os.path import commonprefix
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -143,3 +143,13 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
     def action_cancel(self) -> None:
         """Leave; nothing happens."""
         self.dismiss(None)
+
+
+def ask_to_find(app: App[Any], find: Callable[[str], str], text: str = "") -> None:
+    """Call `find` with each text that a person types on the bottom line, and with none if the person leaves with escape."""
+
+    def answered(typed: str | None) -> None:
+        if typed is None:
+            find("")
+
+    app.push_screen(LinePrompt("/", text=text, changed=find), answered)

@@ -19,7 +19,7 @@ from tui.cockpit.data.timeline import TIMELINE, timeline_lines
 from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.messages import OpenFleet, OpenInstance, OpenReport, OpenReview
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
-from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.dialogs.line_prompt import LinePrompt, ask_to_find
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line
 from tui.cockpit.screens import header
 from tui.cockpit.widgets.bar import Bar
@@ -329,21 +329,14 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         return True
 
     def action_find(self) -> None:
-        """Find in the focused text, or filter the focused table, as the person types; escape ends that."""
-        pane = self.focused
-        if not isinstance(pane, (LineTable, LineView)):
-            return
-
-        def answered(text: str | None) -> None:
-            if text is None:
-                pane.find("")
-
-        self.app.push_screen(LinePrompt("/", changed=pane.find), answered)
+        """Find in the focused text, or filter the focused table."""
+        if isinstance(self.focused, (LineTable, LineView)):
+            ask_to_find(self.app, self.focused.find)
 
     def action_match(self, direction: int) -> None:
-        """Go to the next match, or to the one before."""
+        """Go to the next match in the focused text, or to the one before."""
         pane = self.focused
-        if isinstance(pane, (LineTable, LineView)) and not pane.go_to_match(direction):
+        if isinstance(pane, LineView) and not pane.go_to_match(direction):
             self.notify(f"no match {'before' if direction < 0 else 'after'} this", timeout=2)
 
     def jump(self, kind: str, direction: int) -> bool:

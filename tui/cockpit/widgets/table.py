@@ -192,12 +192,6 @@ class LineTable(ScrollView, Styled, can_focus=True):
     def action_end_find(self) -> None:
         self.find("")
 
-    def go_to_match(self, direction: int) -> bool:
-        """Move to the next row, all of which match; `False` at the end."""
-        before = self.cursor_key
-        self.action_cursor(direction)
-        return self.cursor_key != before
-
     def _lay_out(self, before: Sequence[Row] | None = None) -> None:
         """Place the columns, and ask for what looks other than with the rows `before`."""
         before = self.rows if before is None else before

@@ -22,7 +22,7 @@ from tui.cockpit.desk.doors import Doors
 from tui.cockpit.desk.messages import NewRun, OpenSession
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.layers import LayeredScreen
-from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.dialogs.line_prompt import ask_to_find
 from tui.cockpit.draw.lines import Span, clean, line
 from tui.cockpit.screens.home.home_view import (
     STARTS,
@@ -73,8 +73,6 @@ class HomeScreen(LayeredScreen[None]):
         Binding("e", "example", "run on an H200", id="home.example", show=False),
         Binding("f", "own_kernel", "your own kernel", id="home.own_kernel", show=False),
         Binding("slash", "find", "filter", id="home.find", key_display="/"),
-        Binding("n", "match(1)", "next match", id="home.next_match", show=False),
-        Binding("N", "match(-1)", "match before", id="home.match_before", show=False),
         Binding("f5", "reload", "reload", id="home.reload"),
     ]
 
@@ -307,17 +305,7 @@ class HomeScreen(LayeredScreen[None]):
         self._draw()
 
     def action_find(self) -> None:
-        """Filter the list as the person types; escape ends the filter."""
-
-        def answered(text: str | None) -> None:
-            if text is None:
-                self.table.find("")
-
-        self.app.push_screen(LinePrompt("/", text=self.table.filtered, changed=self.table.find), answered)
-
-    def action_match(self, direction: int) -> None:
-        """Go to the next session of the filtered list, or to the one before."""
-        self.table.go_to_match(direction)
+        ask_to_find(self.app, self.table.find, self.table.filtered)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the list only while it has sessions."""
