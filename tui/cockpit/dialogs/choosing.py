@@ -1,9 +1,9 @@
-"""A window that offers choices: one, or several by marks."""
+"""Windows with a table, and the one that offers choices: one, or several by marks."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,6 +19,35 @@ from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
 from tui.facts.tables import Cell, Column, Row
 
+T = TypeVar("T")
+
+
+class TableWindow(ClosesOnce, ModalScreen[T | None]):
+    """A table in a window; gives what a person chose there, or `None` if the person left with escape."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "cancel", id="choice.cancel", key_display="esc"),
+        QUIT,
+    ]
+    table: LineTable
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="window"):
+            yield self.table
+            yield KeyBar(id="window_keys")
+
+    def on_mount(self) -> None:
+        self.table.focus()
+
+    def show(self, title: str, rows: Sequence[Row]) -> None:
+        """Show the title and the rows, in a window as high as they need."""
+        self.query_one("#window").border_title = escaped(title)
+        self.table.styles.height = min(max(len(rows), 2) + 1, max(self.app.size.height - 6, 4))
+        self.table.set_rows(rows)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
 
 class ChoiceTable(LineTable):
     """One row a choice."""
@@ -32,16 +61,14 @@ class MarkedChoiceTable(ChoiceTable):
     MARKS: ClassVar[bool] = True
 
 
-class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
-    """Offers choices, as (name, words); gives the chosen names, or `None` if the person left with escape.
+class ChoiceDialog(TableWindow[tuple[str, ...]]):
+    """Offers choices, as (name, words); gives the chosen names.
 
     With `marked`, several can be chosen: enter gives the marked ones, or without marks the one under the cursor.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "find", "find", id="choice.find", key_display="/"),
-        Binding("escape", "cancel", "cancel", id="choice.cancel", key_display="esc"),
-        QUIT,
+        Binding("slash", "find", "find", id="choice.find", key_display="/")
     ]
 
     def __init__(
@@ -61,16 +88,9 @@ class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
         self.table = table(columns, empty="\nNo choice matches.", id="choices")
         self.table.marked = set(marked or ())
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="window"):
-            yield self.table
-            yield KeyBar(id="choice_keys")
-
     def on_mount(self) -> None:
-        self.query_one("#window").border_title = escaped(self._title)
-        self.table.styles.height = min(len(self._rows) + 1, max(self.app.size.height - 6, 4))
-        self.table.set_rows(self._rows)
-        self.table.focus()
+        super().on_mount()
+        self.show(self._title, self._rows)
         if any(row.key == self._current for row in self._rows):
             self.table.select(self._current)
 
@@ -82,6 +102,3 @@ class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
 
     def action_find(self) -> None:
         ask_to_find(self.app, self.table.find)
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import ClassVar
 
 from textual import on, work
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.worker import Worker, get_current_worker
 
 from sessions.errors import SessionsError
 from sessions.state.state import SessionState
 from tui.cockpit.data.search import FoundText, find_words, newest_first
-from tui.cockpit.dialogs.dialogs import QUIT
-from tui.cockpit.dialogs.layers import ClosesOnce
-from tui.cockpit.draw.lines import escaped
-from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.dialogs.choosing import TableWindow
 from tui.cockpit.widgets.table import LineTable
 from tui.facts import vocabulary
 from tui.facts.tables import Cell, Column, Row
@@ -35,13 +27,8 @@ COLUMNS = (
 )
 
 
-class FoundDialog(ClosesOnce, ModalScreen[str | None]):
-    """One row an attempt, the newest first; gives the chosen attempt, or `None`."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "close", id="found.close", key_display="esc"),
-        QUIT,
-    ]
+class FoundDialog(TableWindow[str]):
+    """One row an attempt, the newest first; gives the chosen attempt."""
 
     def __init__(self, words: str, state: SessionState) -> None:
         super().__init__()
@@ -53,13 +40,8 @@ class FoundDialog(ClosesOnce, ModalScreen[str | None]):
         self.found: dict[str, FoundText] = {}
         """The first finding of each attempt, with the number of lines of all."""
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="window"):
-            yield self.table
-            yield KeyBar(id="found_keys")
-
     def on_mount(self) -> None:
-        self.table.focus()
+        super().on_mount()
         self._search()
 
     @work(thread=True, exit_on_error=False, name="searching the session")
@@ -89,13 +71,10 @@ class FoundDialog(ClosesOnce, ModalScreen[str | None]):
         count = vocabulary.counted(len(self.found), "attempt")
         most = f"the newest {MOST}" if len(self.found) >= MOST else ""
         title = f"find {self._words}: {', '.join(filter(None, (count, most, progress)))}"
-        self.query_one("#window").border_title = escaped(title)
         if not progress:
             self.table.empty = f"\nNo reply so far has {self._words!r} in one line."
             self.table.refresh()
-        rows = [self._row(text) for text in list(self.found.values())]
-        self.table.styles.height = min(max(len(rows), 2) + 1, max(self.app.size.height - 6, 4))
-        self.table.set_rows(rows)
+        self.show(title, [self._row(text) for text in list(self.found.values())])
 
     def _row(self, text: FoundText) -> Row:
         verdict = self._verdicts[text.attempt]
@@ -108,6 +87,3 @@ class FoundDialog(ClosesOnce, ModalScreen[str | None]):
     def answer(self, message: LineTable.Opened) -> None:
         """Give the attempt under the cursor."""
         self.dismiss(message.key)
-
-    def action_close(self) -> None:
-        self.dismiss(None)
