@@ -218,7 +218,7 @@ async def test_home_reads_again() -> None:
         await until(pilot, lambda: len(names(app)) == 4, "the fourth session")
 
 
-async def test_shift_tab_goes_back_in_the_form_and_tab_to_the_other_plot(home: Home) -> None:
+async def test_shift_tab_goes_back_in_the_form_and_in_the_plots(home: Home) -> None:
     async with on_form(home) as (pilot, app, screen):
         await pilot.press("tab", "tab", "shift+tab")
         assert screen.table.cursor_key == "tasks"
@@ -228,7 +228,7 @@ async def test_shift_tab_goes_back_in_the_form_and_tab_to_the_other_plot(home: H
         before = app.screen.plots.text
         await pilot.press("tab")
         assert app.screen.plots.text != before
-        await pilot.press("tab")
+        await pilot.press("shift+tab")
         assert app.screen.plots.text == before
 
 
