@@ -210,25 +210,6 @@ async def test_list_is_read_again_only_after_a_change(monkeypatch: pytest.Monkey
         assert reads == [1, 2]
 
 
-async def test_enter_opens_the_live_session(home: Home) -> None:
-    write_live(home, running())
-    app = Cockpit(home)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(
-            pilot,
-            lambda: bool(app.screen.query(SessionTable)) and bool(app.screen.query_one(SessionTable).rows),
-            "rows",
-        )
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await until(
-            pilot, lambda: app.feed is not None and app.feed.state.last_seq == len(running()), "all events"
-        )
-        await until(pilot, lambda: "softmax" in picture(app), "its task")
-        await pilot.press("escape")
-        assert isinstance(app.screen, HomeScreen)
-
-
 async def test_cursor_stands_on_the_session_just_left_and_messages_go_with_its_screen(home: Home) -> None:
     older = "20261101-100000-geak-0001"
     write_live(home, running())

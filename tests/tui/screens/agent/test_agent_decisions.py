@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions.events import AttemptStarted, DecisionMade, Origin
-from tests.support.cockpit.agent_screens import chain, opened
+from tests.support.cockpit.agent_screens import opened
 from tests.support.cockpit.cockpits import RecordingDecider, until
 from tests.support.sessions.journals import finished
 from tui.cockpit.dialogs.dialogs import ReasonDialog
@@ -44,25 +44,6 @@ async def test_reject_cancel_and_undo_send_the_right_decisions() -> None:
             (source.session, "softmax#1/3", False, "slow"),
             (source.session, "softmax#1/2", None),
         ]
-
-
-async def test_read_only_hides_and_disables_decisions() -> None:
-    decider = RecordingDecider()
-    async with opened("softmax#1", decider=decider, readonly=True) as (pilot, screen, _):
-        await pilot.press("a", "r", "u", "enter")
-        assert pilot.app.screen is screen
-        assert not decider.decisions
-        assert "accept" not in screen.query_one("KeyBar").text
-        assert "READ-ONLY" in screen.header_bar.text
-
-
-async def test_only_a_correct_attempt_can_be_accepted() -> None:
-    async with opened("vector_add#1") as (pilot, screen, _):
-        await pilot.press("a")
-        assert pilot.app.screen is screen, "no verdict yet"
-    async with opened("softmax#1", 2, events=chain()) as (pilot, screen, _):
-        await pilot.press("a")
-        assert pilot.app.screen is screen, "wrong"
 
 
 async def test_dialog_shows_tolerance_and_exam_and_where_a_reason_goes() -> None:

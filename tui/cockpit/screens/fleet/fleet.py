@@ -54,10 +54,6 @@ and `:` commands act on all marked instances. `o` orders the rows another way.
 g6C     the state, the number of the attempt, the newest verdict: of an
         earlier attempt while this one has none. With a figure (`generate 6
         1.31x`) it is the best speedup of the instance
-        g generate  j judge  t timing  r reflect  q queued  m model is silent
-        ? waits for a person  p paused  s stopped  . done  x failed
-        C correct   W wrong    E compile error  X call error  R rejected
-        T timeout   K crash    N no code        U unsupported I our failure
 !       at the left of a row: an instance waits for you or is stuck
         behind a best or a figure: this attempt is correct, with findings
         behind `C`: the newest verdict is correct, with findings
