@@ -9,7 +9,7 @@ from harness.wire.device import is_cpu
 from sessions.state.state import DeviceState, SessionState
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import Line, Span, clean, fit, wrap_phrases
-from tui.cockpit.screens.fleet.fleet_cells import TREND, last_minute
+from tui.cockpit.screens.fleet.fleet_cells import last_minute
 from tui.facts import vocabulary
 from tui.facts.attention import foreign_words
 from tui.facts.tables import Cell, Column, Number, Row
@@ -117,7 +117,7 @@ def _row(state: SessionState, device: DeviceState, now_wall: float) -> Row:
             unknown if device.power_w is None else Cell(f"{device.power_w:.0f} W"),
             unknown if device.clock_mhz is None else Cell(f"{device.clock_mhz / 1000:.2f}G"),
             unknown if device.temperature_c is None else Cell(f"{device.temperature_c:.0f} C"),
-            Cell(last_minute(device.recent, now_wall, TREND), "dim"),
+            Cell(last_minute(device.recent, now_wall), "dim"),
         ),
     )
 

@@ -72,7 +72,6 @@ best    the best speedup of the task: geometric mean, or time-weighted if
 by      instance and attempt of the best, `#3/7`
 gain    time since the best was found, on the session's clock: the time in the
         header, which runs while an engine works
-trend   the best speedup over the attempts; the lowest bar: none yet
 """
 
     states: Mapping[str, str] = {}

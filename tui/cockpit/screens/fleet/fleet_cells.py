@@ -1,9 +1,8 @@
-"""The cells of Fleet: one instance in words or in letters, and sparklines of speedups and of utilisation."""
+"""The cells of Fleet: one instance in words or in letters, and sparklines of utilisation."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sessions.state.figure_words import narrow_ratio
@@ -100,27 +99,13 @@ def _verdict(facts: InstanceFacts) -> tuple[str, str]:
 
 
 BARS = "▁▂▃▄▅▆▇█"
-TREND = 8
+MINUTE_CELLS = 8
 """Cells of a sparkline."""
-EQUAL = 2
-"""The bar of a speedup of 1; five more are a speedup of 2."""
 
 
-def trend(instances: Iterable[InstanceFacts]) -> str:
-    """Return the best speedup so far over the attempts of a task: `▁▁▃▃▅▇`; the lowest bar stands for no speedup."""
-    history = sorted(entry for facts in instances for entry in facts.history)
-    if not history:
-        return vocabulary.UNKNOWN
-    best = 0.0
-    bars: list[str] = []
-    for _, speedup in history:
-        best = max(best, speedup or 0.0)
-        level = round(EQUAL + 5 * math.log2(best)) if best > 0 else 0
-        bars.append(BARS[min(max(level, 0), len(BARS) - 1)])
-    return "".join(_sampled(bars, TREND))
-
-
-def last_minute(samples: Sequence[tuple[float, float | None]], now_wall: float, cells: int = TREND) -> str:
+def last_minute(
+    samples: Sequence[tuple[float, float | None]], now_wall: float, cells: int = MINUTE_CELLS
+) -> str:
     """Return the utilisation of the last minute, newest at the right; a blank where nothing was sampled."""
     span_s = 60.0 / cells
     sums: list[list[float]] = [[] for _ in range(cells)]
@@ -133,9 +118,3 @@ def last_minute(samples: Sequence[tuple[float, float | None]], now_wall: float, 
 
 def _bar(share: float) -> str:
     return BARS[min(int(share * len(BARS)), len(BARS) - 1)]
-
-
-def _sampled(bars: Sequence[str], most: int) -> Sequence[str]:
-    if len(bars) <= most:
-        return bars
-    return [bars[(place + 1) * len(bars) // most - 1] for place in range(most)]

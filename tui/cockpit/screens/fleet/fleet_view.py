@@ -15,12 +15,10 @@ from tui.cockpit.draw.lines import Line, Span, cells, clean
 from tui.cockpit.screens.fleet.fleet_cells import (
     MEDIUM,
     NARROW,
-    TREND,
     WIDE,
     WORD,
     Form,
     instance_cell,
-    trend,
 )
 from tui.facts import vocabulary
 from tui.facts.evaluation.counted import traffic_change
@@ -32,7 +30,7 @@ LONGEST_TASK = 24
 SHORTEST_TASK = 16
 BEST, INTERVAL = 7, 14
 """Least width of a best and of its interval: columns stay where they are when the first speedup is measured."""
-EXTRAS = ("trend", "cases", "gain", "spent", "by", "interval")
+EXTRAS = ("cases", "gain", "spent", "by", "interval")
 """Columns in the order in which they are left out when space is short."""
 DROPS = {extra: order for order, extra in enumerate(reversed(EXTRAS), start=1)}
 LASTING = ("by", "interval")
@@ -247,14 +245,11 @@ def _columns_of_effort(tasks: Sequence[TaskFacts], worked_s: float) -> list[Flee
     money = any(task.cost_usd is not None for task in tasks)
     spent = [_spent(task, money=money) for task in tasks]
     gains = [_gain(task.leader, worked_s) for task in tasks]
-    is_measured = any(task.speed is not None for task in tasks)
-    trends = [trend(task.instances) if is_measured else UNKNOWN for task in tasks]
     return [
         FleetColumn(
             Number("spent" if money else "tokens", 6), [Cell(text, "dim") for text in spent], "spent"
         ),
         FleetColumn(Number("last gain", 9), [Cell(text, "dim") for text in gains], "gain"),
-        FleetColumn(Column("trend", TREND, TREND), [Cell(text, "dim") for text in trends], "trend"),
     ]
 
 
