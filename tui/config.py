@@ -42,7 +42,6 @@ NOT_SETTINGS = frozenset(
 """Variables of Wavedeck that are no settings: home, leases, a key, gateway headers, the long tests, the server of an agent."""
 FLAGS_ONLY = ("headless", "detach", "json")
 
-Frames = Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")]
 Notify = Annotated[Literal["bell", "osc9", "off"], Meta(description="bell, osc9 or off")]
 Keys = Annotated[dict[str, str], Meta(description="a table of names and keys")]
 
@@ -55,8 +54,6 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True):
     mouse: Flag = True
     ascii: Flag = False
     """Draw ASCII only."""
-    frames: Frames = 4
-    """Frames a second at most; a slow terminal gets fewer."""
     notify: Notify = "bell"
     """How the terminal reports an attempt that waits for a person."""
     keys: Keys = {}

@@ -296,7 +296,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         if self.feed is None or screen is None or not screen.is_mounted:
             return
         self._drawn_at = self._doors.clock()
-        self._governor.want(max(screen.PERIOD_S, 1 / self.preferences.frames))
+        self._governor.want(screen.PERIOD_S)
         dirty = frozenset(self._undrawn)
         self._undrawn.clear()
         with self.batch_update():

@@ -65,7 +65,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
     NAME: ClassVar[str]
     """Its name in `PLACES`."""
     PERIOD_S = 0.25
-    """Between two frames."""
+    """Between two frames; a slow terminal gets fewer."""
     PANES: ClassVar[tuple[tuple[str, str], ...]] = ()
     """(name, title) of what the digits choose, in their order."""
 

@@ -41,7 +41,6 @@ The strip has a cell for each attempt: its number, the letter of its verdict
 `!` findings, `+` accepted, `x` rejected, `?` waits for you, `=` confirmed.
 Brackets are around the attempt that all panes are about.
 """
-    PERIOD_S = 0.125
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (
         ("steps", "steps"),
         ("code", "code"),
