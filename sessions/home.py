@@ -194,6 +194,11 @@ class Home:
         return self.root / "store.lock"
 
     @property
+    def repair_lock(self) -> Path:
+        """Held while the store is repaired."""
+        return self.root / "repair.lock"
+
+    @property
     def store_key(self) -> Path:
         """The key below which the store marks the sessions that were made here (`sessions.store.origin`)."""
         return self.root / "store.key"

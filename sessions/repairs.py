@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .catalog import session_names
-from .errors import RemoteUnusable, SessionsError, StoreDamaged, StoredJournalDamaged
+from .errors import RemoteUnusable, SessionsError, StoreBroken, StoreDamaged, StoredJournalDamaged
 from .events import DecisionMade, DecisionUndone
-from .files import write_whole
+from .files import locked, write_whole
 from .git_environment import SETTINGS
 from .home import Home, SessionFiles
 from .journal.codec import decode
@@ -30,6 +30,7 @@ from .listing.skimming import starts_of
 from .names import split_attempt, split_instance
 from .store.origin import OWN
 from .store.reconcile import take_up
+from .store.recorder import LOCK_WAIT_S
 from .store.refs import PACKED, check_skeleton, mend_skeleton, read_packed, read_refs
 from .store.repository import HEADS, Repository
 from .store.restoring import restore
@@ -55,12 +56,22 @@ class Repair(NamedTuple):
 def repairs(home: Home) -> Iterator[Repair]:
     """Yield each damage of the home's store. Call `act` before the next one: the search goes on in the repaired store.
 
-    Raises `StoreBroken` if the store is not a git repository at all.
+    Raises `StoreBroken` if the store is not a git repository at all, or if another process repairs it.
     """
+    stores = (home.store, _new_store(home))
+    if not any(path.exists() for path in stores) and not any(
+        files.stored for files in home.session_folders()
+    ):
+        return
+    with locked(home.repair_lock, wait_s=LOCK_WAIT_S) as got:
+        if not got:
+            raise StoreBroken(f"another process repairs {home.store}; run the repair again when it has ended")
+        yield from _repairs(home)
+
+
+def _repairs(home: Home) -> Iterator[Repair]:
     if not home.store.exists() and _new_store(home).exists():
         _new_store(home).rename(home.store)  # a repair was killed before its last step
-    if not home.store.exists() and not any(files.stored for files in home.session_folders()):
-        return
     if damage := _damage(home.store):
         if running := [files.session for files in home.session_folders() if files.running]:
             yield Repair(damage, f"stop {', '.join(running)} first; then run the repair again")
@@ -120,7 +131,8 @@ def _renew(home: Home) -> None:
                     with suppress(SessionsError):
                         restore(old, files)
         with store.repository.writing():
-            shutil.copy(git_dir / "config", new)
+            with suppress(FileNotFoundError):
+                shutil.copy(git_dir / "config", new)
             git_dir.rename(new / DAMAGED)
             new.rename(git_dir)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from harness import Verdict
 from sessions import Home, fold, journal_of, list_sessions, record_at_rest
 from sessions import events as ev
-from sessions.errors import JournalNotReadable
+from sessions.errors import JournalNotReadable, StoreBroken
 from sessions.files import locked
 from sessions.repairs import Repair, repairs
 from sessions.store.sharing import fetch_sessions
@@ -84,6 +84,7 @@ def index_of(home: Home) -> Path:
 
 ATTEMPT = f"{FINISHED}/starter/softmax/1"
 HARMS: dict[str, Callable[[Home], object]] = {
+    "no HEAD, no config": lambda home: [(home.store / name).unlink() for name in ("HEAD", "config")],
     "empty HEAD": lambda home: cut(home.store / "HEAD"),
     "folder as HEAD": folder_as_head,
     "no refs": no_refs,
@@ -182,6 +183,18 @@ def test_session_that_only_git_has_and_can_read_is_kept(full: Home, loss: str) -
     assert_sound(full.store)
 
 
+def test_only_one_process_repairs_a_store(full: Home) -> None:
+    HARMS["packed refs"](full)
+    first = repairs(full)
+    renewal = next(first)
+    with pytest.raises(StoreBroken, match="another process repairs"):
+        next(repairs(full))
+    assert renewal.act is not None
+    renewal.act()
+    assert all(repair.act is not None and repair.act() is None for repair in first)
+    assert repair_all(full) == 0
+
+
 def test_store_of_a_running_session_is_left_alone(full: Home) -> None:
     HARMS["empty HEAD"](full)
     with locked(full.files(STOPPED).lock, wait_s=1.0):
@@ -202,7 +215,7 @@ def test_damaged_journal_of_a_finished_session_is_written_again_from_the_store(f
 
 
 def test_sound_store_needs_no_repair_and_stays_as_it_is(full: Home) -> None:
-    before = sorted(path for path in full.root.rglob("*") if path.name != "store.lock")
+    before = sorted(path for path in full.root.rglob("*") if path.suffix != ".lock")
     assert [*repairs(full)] == []
-    assert sorted(path for path in full.root.rglob("*") if path.name != "store.lock") == before
+    assert sorted(path for path in full.root.rglob("*") if path.suffix != ".lock") == before
     assert [*repairs(Home(full.root / "nowhere"))] == []
