@@ -406,23 +406,54 @@ class _Packages:
 
     def __init__(self) -> None:
         self._roots: dict[str, str] = {}
+        """The root of each package that is found before those that are installed."""
+        self._shown: list[str] = []
+        """All roots; the one of the last task is the last."""
 
     def show(self, package: Package, source: str) -> None:
         """Make what a source imports from its package importable. Modules of that name from another root are forgotten."""
         os.environ.update(package.variables)
-        for top in package.tops(source):
-            if self._roots.get(top) != package.root:
-                for name in [name for name in sys.modules if name.partition(".")[0] == top]:
-                    del sys.modules[name]
-            self._roots[top] = package.root
+        root = package.root
+        self._shown = [*(shown for shown in self._shown if shown != root), root]
+        for name in {*package.tops(source), *self._roots} - _LOADED:
+            if self._roots.get(name) != root and _found_in(root, name) is not None:
+                for module in [module for module in sys.modules if module.partition(".")[0] == name]:
+                    del sys.modules[module]
+                self._roots[name] = root
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return the spec of a package that was shown."""
-        return PathFinder.find_spec(name, [self._roots[name]]) if name in self._roots else None
+        """Return the spec of a package that a shown source imports."""
+        return _found_in(self._roots[name], name) if name in self._roots else None
+
+    def find_unknown(self, name: str) -> ModuleSpec | None:
+        """Return the spec of a package that no other finder has, from the newest root that has it."""
+        for root in reversed(self._shown):
+            if (spec := _found_in(root, name)) is not None:
+                self._roots[name] = root
+                return spec
+        return None
 
 
+class _Beside:
+    """Finds what packages of references import from beside themselves, unless it is installed."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a package in a root that was shown."""
+        return _PACKAGES.find_unknown(name) if path is None else None
+
+
+def _found_in(root: str, name: str) -> ModuleSpec | None:
+    """Return the spec of a package in a root. A folder without `__init__.py` yields to an installed package of its name."""
+    spec = PathFinder.find_spec(name, [root])
+    is_folder = spec is not None and spec.origin is None
+    return None if is_folder and PathFinder.find_spec(name) is not None else spec
+
+
+_LOADED = frozenset(name.partition(".")[0] for name in sys.modules)
+"""Modules of the judge, which no package may replace."""
 _PACKAGES = _Packages()
 sys.meta_path.insert(0, _PACKAGES)
+sys.meta_path.append(_Beside())
 
 
 def _function(module: object, name: str, task: Task) -> Callable[..., Any]:

@@ -185,6 +185,7 @@ SEQUENCES = """
 import torch
 import triton
 import triton.language as tl
+from jinja2 import Template
 from serve.device import block_of
 from .sizes import COLUMNS
 
@@ -207,7 +208,9 @@ def twice(x, out, starts, lengths, window):
 
 def test_kernel_that_is_its_own_reference_imports_from_its_package(shell: Shell) -> None:
     files = {
-        "serve/device.py": "def block_of(x):\n    return 16\n",
+        "serve/device.py": "from common import block_of\n",
+        "common.py": "def block_of(x):\n    return 16\n",  # beside the package
+        "jinja2/page.html": "",  # no package, but a folder with the name of an installed one
         "serve/ops/sizes.py": "COLUMNS = 16\n",
         "serve/ops/twice.py": SEQUENCES,
     }
