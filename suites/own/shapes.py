@@ -168,7 +168,9 @@ def _parse(text: str, annotated: Mapping[str, TensorShape]) -> list[Inputs]:
             tensors[name] = _tensor(name, value)
         else:
             values[name] = value
-    tensors |= {name: tensor for name, tensor in annotated.items() if name not in {**tensors, **values}}
+    _check_parts([*tensors, *values])
+    given = {*map(parameter_of, tensors), *map(parameter_of, values)}
+    tensors |= {name: tensor for name, tensor in annotated.items() if name not in given}
     used = {part for tensor in tensors.values() for part in _names(tensor)} - tensors.keys()
     for name in used - values.keys():
         raise BadKernelFile(f"--shapes: the size {name} has no value; add {name}=4096, or several values")
@@ -180,6 +182,23 @@ def _parse(text: str, annotated: Mapping[str, TensorShape]) -> list[Inputs]:
         Inputs(tensors, scalars, dict(zip(sweeps, sizes, strict=True)))
         for sizes in itertools.product(*sweeps.values())
     ]
+
+
+def _check_parts(names: Sequence[str]) -> None:
+    """Raise `BadKernelFile` if parts of a parameter contradict each other, or if a list or a tuple lacks one."""
+    for parameter in dict.fromkeys(map(parameter_of, names)):
+        parts = [name for name in names if parameter_of(name) == parameter]
+        signs = {name.removeprefix(parameter)[:1] for name in parts}
+        if len(signs) > 1:
+            raise BadKernelFile(
+                f"--shapes: {' and '.join(parts)}: an object has parts {parameter}.name, a list {parameter}[0], "
+                f"a tuple {parameter}(0); write all parts of {parameter} alike"
+            )
+        numbers = [int(name[len(parameter) + 1 : -1]) for name in parts if name.endswith(("]", ")"))]
+        if lacking := sorted({*range(len(numbers))} - {*numbers}):
+            raise BadKernelFile(
+                f"--shapes: {parts[-1]} has no part {lacking[0]} beside it; number the parts of {parameter} from 0"
+            )
 
 
 def _tensor(name: str, value: str) -> TensorShape:
@@ -306,8 +325,10 @@ def _scalar(name: str, text: str, tensors: Mapping[str, TensorShape]) -> Scalar:
         raise BadKernelFile(
             f"--shapes: {name}={text} has no dtype and is no number; write a tensor as {name}=8192x4096:fp16"
         ) from None
-    if not isinstance(value, bool | int | float | str | None) or (
-        isinstance(value, float) and not math.isfinite(value)
+    if (
+        not isinstance(value, bool | int | float | str | None)
+        or (isinstance(value, float) and not math.isfinite(value))
+        or (isinstance(value, int) and not -(2**63) <= value < 2**64)
     ):
         raise BadKernelFile(f"--shapes: {name}={text} is no plain value")
     return value

@@ -21,21 +21,22 @@ def taking_parts(function: Callable[..., Any], names: Iterable[str]) -> Callable
 
     def call(*args: Any, **inputs: Any) -> Any:
         whole: dict[str, Any] = {}
+        signs: dict[str, str] = {}
         for name, value in inputs.items():
             base, sign, part = re.split(r"([.\[(]|$)", name, maxsplit=1)
-            if sign == "[":
-                whole.setdefault(base, []).append(value)
-            elif sign == "(":
-                whole[base] = (*whole.get(base, ()), value)
-            elif sign:
-                whole.setdefault(base, {})[part] = value
+            if sign:
+                signs[base] = sign
+                whole.setdefault(base, {})[part if sign == "." else int(part[:-1])] = value
             else:
                 whole[base] = value
         kinds, names = inspect.get_annotations(inspect.unwrap(function)), getattr(function, "__globals__", {})
-        for name, value in whole.items():
-            if isinstance(value, dict):
+        for name, sign in signs.items():
+            parts = whole[name]
+            if sign == ".":
                 kind = names.get(kinds.get(name), kinds.get(name))
-                whole[name] = (kind if isinstance(kind, type) else SimpleNamespace)(**value)
+                whole[name] = (kind if isinstance(kind, type) else SimpleNamespace)(**parts)
+            else:
+                whole[name] = (list if sign == "[" else tuple)(parts[place] for place in sorted(parts))
         return function(*args, **whole)
 
     return call

@@ -224,6 +224,11 @@ def test_inputs_like_those_of_a_call() -> None:
         ("x=8x8:fp16:T", "unknown part 'T'"),
         ("eps=1e-6", "has no tensor"),
         ("x=8x8:fp16, x=8:fp16", "x occurs twice"),
+        ("x=8:fp16, window(1)=4", "window\\(1\\) has no part 0 beside it"),
+        ("x=8:fp16, window(00)=4, window(0)=4", "has no part 1 beside it"),
+        ("x=8:fp16, window(0)=4, window=4", "window\\(0\\) and window: .* write all parts of window alike"),
+        ("x=8:fp16, m[0]=8:fp16, m.bs=4", "write all parts of m alike"),
+        (f"x=8:fp16, n={2**64}", "no plain value"),
         ("x=M:fp16, M=many", "M=many is a size"),
     ],
 )

@@ -219,7 +219,7 @@ def test_kernel_that_is_its_own_reference_imports_from_its_package(shell: Shell)
         Path(name).write_text(files.get(name, ""))
     shapes = (
         "x=Tx16:fp16, out=Tx16:fp16, starts=B:i32:starts(lengths), lengths=B:i32:lengths(T), "
-        "window[0]=4, window[1]=-1, T=20,4000, B=6"
+        "window[1]=-1, window[0]=4, T=20,4000, B=6"
     )
     done = shell("eval", "serve/ops/twice.py", "--shapes", shapes, "-y", "--seed", "1")
     # Starts of one draw with lengths of another write beyond `out`, which ends the judge.
