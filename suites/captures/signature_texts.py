@@ -5,20 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
+from suites.errors import BadKernelFile
+
 from .capture import CallSignature, DictValue, ListValue, ObjectValue, ScalarValue, TensorValue, Value
+
+_PLAIN = (TensorValue, ScalarValue)
 
 
 def signature_text(signature: CallSignature) -> str:
-    """Return the arguments in the form of `--shapes`: `x=8192x4096:float16, kv[0]=8x8:float16, eps=1e-06`."""
-    return ", ".join(f"{name}={_text(name, value, signature)}" for name, value in _parts(signature))
+    """Return the arguments in words: `x=8192x4096:float16, kv[0]=8x8:float16, eps=1e-06, window=(-1 0)`."""
+    return _texts(_parts(signature), signature)
 
 
-def _parts(signature: CallSignature) -> list[tuple[str, Value]]:
-    """Return the arguments; of lists and tuples of tensors their items."""
+def shapes_text(signature: CallSignature) -> str:
+    """Return the arguments as `--shapes` reads them: `window(0)=-1, window(1)=0`. Raises `BadKernelFile` if it cannot."""
+    parts = _parts(signature, least_tensors=0)
+    if unreadable := [part for part in parts if not isinstance(part[1], _PLAIN)]:
+        raise BadKernelFile(
+            f"{_texts(unreadable, signature)}: no tensor, no plain value, and no list or tuple of these; "
+            "capture a function that takes their parts"
+        )
+    return _texts(parts, signature)
+
+
+def _texts(parts: Sequence[tuple[str, Value]], signature: CallSignature) -> str:
+    return ", ".join(f"{name}={_text(name, value, signature)}" for name, value in parts)
+
+
+def _parts(signature: CallSignature, *, least_tensors: int = 1) -> list[tuple[str, Value]]:
+    """Return the arguments; of lists and tuples of tensors and plain values, with as many tensors, their items."""
     parts: list[tuple[str, Value]] = []
     for name, value in signature.arguments.items():
         items = value.named_items(name) if isinstance(value, ListValue) else []
-        is_split = items and all(isinstance(item, TensorValue) for _, item in items)
+        tensors = sum(isinstance(item, TensorValue) for _, item in items)
+        is_split = items and all(isinstance(item, _PLAIN) for _, item in items) and tensors >= least_tensors
         parts += items if is_split else [(name, value)]
     return parts
 

@@ -10,7 +10,7 @@ import msgspec
 
 from suites.captures.capture import CallSignature, Capture
 from suites.captures.choice import choose_cases
-from suites.captures.signature_texts import signature_text
+from suites.captures.signature_texts import shapes_text
 from suites.dtypes import is_exact
 from suites.errors import BadKernelFile
 from suites.input_kinds import Integers
@@ -36,7 +36,7 @@ def captured_inputs(capture: Capture) -> CapturedInputs:
     alike: list[tuple[CallSignature, Inputs]] = []
     for signature in capture.signatures:
         try:
-            (inputs,) = parse_shapes((signature_text(signature),))
+            (inputs,) = parse_shapes((shapes_text(signature),))
         except BadKernelFile as problem:
             if not alike:
                 raise BadKernelFile(

@@ -210,6 +210,38 @@ for rows in (512, 8, 64):
     assert one_line(both).startswith("wavedeck: --from and --shapes both give the inputs")
 
 
+PARTS = """
+
+def scale_pairs(pair, window):
+    assert window == (-1, 2)
+    factor, x = pair
+    out = torch.empty_like(x)
+    scale_rows_kernel[(x.shape[0],)](x, x.new_full(x.shape[1:], factor + window[1]), out, x.shape[1], BLOCK=256)
+    return out
+
+
+def scale_pairs_ref(pair, window):
+    return pair[1] * (pair[0] + window[1])
+"""
+
+
+@pytest.mark.judge
+def test_captured_tuples_of_tensors_and_plain_values_are_inputs(shell: Shell) -> None:
+    write(KERNEL + PARTS)
+    Path("bench.py").write_text("""
+import torch
+from scale import scale_pairs_ref
+for rows in (64, 8) * 4:
+    scale_pairs_ref((3, torch.randn(rows, 256)), (-1, 2))
+""")
+    recorded = shell("capture", "scale:scale_pairs_ref", "-o", "calls", "--", sys.executable, "bench.py")
+    assert recorded.code == ExitCode.DONE, recorded.err
+    done = shell("task", "new", "scale.py:scale_pairs", "mine/pairs", "--from", "calls")
+    assert done.code == ExitCode.DONE, done.err
+    task = read_task(Path("mine/pairs"), suite="mine")
+    assert {size for case in task.cases for size in case.gpu.values()} == {8, 64, 256}
+
+
 @pytest.mark.soak
 def test_run_judges_the_kernel_and_then_what_the_model_writes(
     shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
