@@ -13,6 +13,7 @@ from engine.plan.request import RunPlan
 from engine.plan.settings import RECORDED
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
+from sessions.events import Notice
 from sessions.state.speed import Speed
 from tests.support.cockpit.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, on_home, until
 from tests.support.cockpit.pictures import picture
@@ -152,6 +153,15 @@ async def test_preview_has_size_and_last_error_of_the_journal(home: Home) -> Non
     async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: "on the disk" in picture(app), "the size")
         assert "Last error: softmax#2/1 call error" in preview(app)
+        assert "softmax     2.60 -> 1.70x  #1/3" in preview(app), "the traffic of a session without a GPU"
+
+
+async def test_a_sentence_that_is_cut_says_so(home: Home) -> None:
+    write_live(home, [*running(), Notice(level="error", message="disk full " * 90)])
+    app = Cockpit(home)
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: "Last error" in picture(app), "the error")
+        assert "…" in preview(app)
 
 
 async def test_r_resumes_a_session_that_is_not_finished_after_a_question(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from harness.wire.device import is_cpu
 from harness.wire.limits import memory_words
 from sessions.state.state import known_sum
 from tui.cockpit.draw.grid import paragraph, spaced, table_lines
-from tui.cockpit.draw.lines import Line, Span, cells, clean, line, wrap_phrases
+from tui.cockpit.draw.lines import Line, Span, cells, clean, fit, line, plain, wrap_phrases
 from tui.facts import vocabulary
 from tui.facts.doing import preparing
 from tui.facts.node_facts import NodeFacts, node_words
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("session", 16, 19),
-    Column("task", 8, 12),
+    Column("task", 8, 12, inner_cut=True),
     Column("model", 10, 28, drop=2, inner_cut=True),
     Number("solved", 6, 7, drop=3),
     Number("confirmed", 9, 9, drop=5, if_known=True),
@@ -41,6 +41,7 @@ NAME = re.compile(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)\d\d-.+-([0-9a-z]{4})(~\d+)?")
 SECTIONS = {"running": "Running", "finished": "Finished"}
 """Titles of the list by state; any other state is `NOT_FINISHED`."""
 NOT_FINISHED = "Not finished"
+PURPOSE = "Agents write Triton kernels, a strict judge tests them, and you decide."
 STARTS = {
     "d": ("the demo", "recorded replies, a live judge; it waits for you once"),
     "e": ("a run on an H200", "faster kernels with times, a cheat caught, a rejection"),
@@ -134,7 +135,7 @@ def preview_lines(
     above = [
         *([line(info.title, "bold")] if info.title else []),
         line(info.name, "key"),
-        line(f"{state}, started {vocabulary.moment(info.started)} UTC", "dim"),
+        *paragraph(f"{state}, started {vocabulary.moment(info.started)} UTC", width, "dim"),
         *(row for words in preparing(info.preparing, now) for row in paragraph(words, width, "busy")),
         *wrap_phrases([Span(words) for words in run if words], width, Span(" · ", "dim")),
     ]
@@ -143,9 +144,11 @@ def preview_lines(
         waiting = vocabulary.counted(len(info.waiting), "attempt")
         below.append(line(f"{waiting} not decided: {', '.join(info.waiting)}", "warn"))
     if details is not None and details.size_bytes:
-        error = paragraph(f"Last error: {details.last_error}", width, "bad")[: 4 if height > ROOMY else 1]
+        if details.last_error:
+            below += _cut_paragraph(f"Last error: {details.last_error}", width, 4 if height > ROOMY else 1)
+        elif details.last_error is not None:
+            below.append(line("No error", "dim"))
         size = memory_words(details.size_bytes)
-        below += error if details.last_error else [line("No error", "dim")]
         tokens = known_sum([info.input_tokens, info.output_tokens])
         parts = (
             vocabulary.counted(info.attempts, "attempt"),
@@ -155,11 +158,14 @@ def preview_lines(
         below += wrap_phrases([Span(part, "dim") for part in parts if part], width, Span(", ", "dim"))
     gaps = 2 if height > ROOMY else 0
     room = height - len(above) - len(below) - gaps - 1
-    winners = [row(*_winner(info, task)) for task in settings.tasks]
+    traffic = details.traffic if details is not None else {}
+    winners = [row(*_winner(info, task, traffic)) for task in settings.tasks]
     if len(winners) > room:
         winners = winners[: max(room - 1, 0)]
     further = len(settings.tasks) - len(winners)
-    shown = Table("Winners", WINNERS, tuple(winners)).with_sentences(
+    is_counted = any(not info.speeds.get(task) and traffic.get(best) for task, best in info.best.items())
+    title = "Winners, by bytes moved / needed" if is_counted else "Winners"
+    shown = Table(title, WINNERS, tuple(winners)).with_sentences(
         f"and {further} more" if further and winners else "", style="dim"
     )
     blocks = [above, table_lines(shown, width) if winners else [], below]
@@ -168,27 +174,41 @@ def preview_lines(
 
 ROOMY = 16
 """Lines of a preview with empty lines between its parts."""
-WINNERS = (Column("", 8, 24), Column("", keep=True), Column("", 6))
+WINNERS = (Column("", most=24, keep=True), Column("", keep=True), Column("", 6))
 
 
-def _winner(info: SessionInfo, task: str) -> tuple[Cell, Cell, Cell]:
-    """Return a task, its speedup and its best attempt: `#3/7 accepted`."""
+def _cut_paragraph(text: str, width: int, most: int) -> list[Line]:
+    """Return a text in at most `most` lines; `…` if that is not all."""
+    rows = paragraph(" ".join(text.split()), width, "bad")
+    if len(rows) <= most:
+        return rows
+    last = fit(f"{plain(rows[most - 1])} {plain(rows[most])}", width)
+    return [*rows[: most - 1], line(last, "bad")]
+
+
+def _winner(info: SessionInfo, task: str, traffic: Mapping[str, str]) -> tuple[Cell, Cell, Cell]:
+    """Return a task, its speedup, else its traffic, and its best attempt: `#3/7 accepted`."""
     name, best, speed = Cell(task.rpartition("/")[2]), info.best.get(task, ""), info.speeds.get(task)
     if task not in info.solved:
         return name, Cell("not solved", "dim"), Cell(UNKNOWN, "dim")
     accepted = " accepted" if best in info.accepted else ""
-    figure = Cell("correct") if speed is None else Cell(str(speed), vocabulary.speed_style(speed))
+    counted = Cell(traffic.get(best) or "correct")
+    figure = counted if speed is None else Cell(str(speed), vocabulary.speed_style(speed))
     return name, figure, Cell(f"{'#' + best.rpartition('#')[2] if best else UNKNOWN}{accepted}")
 
 
 def start_lines(height: int) -> list[Line]:
-    """Return the ways to start, each on a line of its own if there are so many lines, else all on one."""
+    """Return what Wavedeck is for, and the ways to start: each on a line if there are so many lines, else all on one."""
+    purpose = line(f" {PURPOSE}")
     if height < len(STARTS):
         names = [(Span(f" {key} ", "key"), Span(f"{name}  ", "dim")) for key, (name, _) in STARTS.items()]
-        return [tuple(span for spans in names for span in spans)]
+        return [purpose, tuple(span for spans in names for span in spans)]
     return [
-        (Span(f" {key}  ", "key"), Span(f"{name:<16}  "), *line(words, "dim"))
-        for key, (name, words) in STARTS.items()
+        purpose,
+        *(
+            (Span(f" {key}  ", "key"), Span(f"{name:<16}  "), *line(words, "dim"))
+            for key, (name, words) in STARTS.items()
+        ),
     ]
 
 
