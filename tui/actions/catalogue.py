@@ -41,7 +41,7 @@ class Takes(Enum):
     ATTEMPT = "[ATTEMPT]"
     FORK = "[ATTEMPT] [HINT]"
     DECISION = "[ATTEMPT] [REASON]"
-    PLACE = "INSTANCE | ATTEMPT"
+    PLACE = "[INSTANCE | ATTEMPT]"
     NUMBER = "N"
     NUMBERED = "N | ATTEMPT"
     GPU = "GPU lend | return"

@@ -101,12 +101,12 @@ class Order:
 def parse(text: str, subject: LineSubject, state: SessionState | None) -> Order:
     """Return the order of a line; `state` is `None` at Home. Raises `NotUnderstood`.
 
-    A text is the rest of the line as typed; quotation marks have no meaning.
+    A text is the rest of the line as typed; quotation marks have no meaning. The start of one command alone is that command.
     """
     name, rest = _first_word(text)
     if not name:
         raise NotUnderstood("type a command, such as find WORDS")
-    action = VERBS.get(name)
+    action = _action(name, state)
     if action is None:
         raise NotUnderstood(
             f"unknown command {name!r}; {_nearest(name, VERBS) or 'an empty line shows all commands'}"
@@ -114,6 +114,18 @@ def parse(text: str, subject: LineSubject, state: SessionState | None) -> Order:
     if state is None and action.needs_session:
         raise NotUnderstood(f"{name} needs an open session")
     return _order(action, rest, subject, state or SessionState())
+
+
+def _possible(start: str, state: SessionState | None) -> list[Action]:
+    """Return the actions whose names begin so; `state` is `None` at Home."""
+    possible = (action for action in VERBS.values() if state is not None or not action.needs_session)
+    return [action for action in possible if action.name.startswith(start)]
+
+
+def _action(name: str, state: SessionState | None) -> Action | None:
+    """Return the action with this name, or the only one whose name begins so."""
+    possible = _possible(name, state)
+    return VERBS.get(name) or (possible[0] if len(possible) == 1 else None)
 
 
 def _nearest(word: str, names: Iterable[str]) -> str:
@@ -167,11 +179,14 @@ def _order(action: Action, rest: str, subject: LineSubject, state: SessionState)
             if len(words) != 1 or not words[0].isdecimal() or not int(words[0]):
                 raise NotUnderstood(f"{action.usage}: N is a number above 0")
             return Order(action.name, text=words[0])
+        case Takes.PLACE:
+            place = rest or subject.attempt or _instances(action, (), subject)[0]
+            if not _is_place(place, state):
+                raise _no_place("instance and no attempt", place, state)
+            return Order(action.name, text=place)
         case _:
             if not rest:
                 raise NotUnderstood(f"the text is missing: {action.usage}")
-            if action.takes is Takes.PLACE and not _is_place(rest, state):
-                raise _no_place("instance and no attempt", rest, state)
             return Order(action.name, text=rest)
 
 
@@ -215,9 +230,8 @@ def completions(text: str, state: SessionState | None) -> dict[str, str]:
     """Return the words that can be at the end of the line, each with its meaning, best first: actions, then names."""
     head, _, last = text.rpartition(" ")
     if not head:
-        possible = [action for action in VERBS.values() if state is not None or not action.needs_session]
-        return {action.name: action.does for action in possible if action.name.startswith(last)}
-    action = VERBS.get(head.split()[0])
+        return {action.name: action.does for action in _possible(last, state)}
+    action = _action(head.split()[0], state)
     if action is None or state is None:
         return {}
     instances = {key: short_task(instance.task) for key, instance in state.instances.items()}
@@ -251,16 +265,19 @@ def _attempts(state: SessionState) -> dict[str, str]:
 def explained(text: str, subject: LineSubject, state: SessionState | None) -> str:
     """Return how the command of a line is typed and what it acts on, then what a recorded model does with its words.
 
-    Before the name of the command is complete: the attempt or the instances of the keys.
+    Before it is certain which command it is: the attempt or the instances of the keys.
     """
-    name, space, _ = text.lstrip().partition(" ")
-    action = VERBS.get(name) if space else None
+    name = _first_word(text)[0]
+    action = _action(name, state)
     instances = ", ".join(subject.instances)
     attempt = ", ".join(filter(None, (subject.attempt, subject.attempt and subject.attempt_is)))
+    if action is None and name and not _possible(name, state):
+        return f"no command begins with {name!r}"
     if action is None:
         target = instances if len(subject.instances) > 1 else attempt or instances
         return target and f"acts on {target}"
-    target = instances if action.takes in INSTANCES else attempt if action.takes in ATTEMPTS else ""
+    takes_attempt = action.takes in (*ATTEMPTS, Takes.PLACE)
+    target = instances if action.takes in INSTANCES else attempt if takes_attempt else ""
     usage = f"{action.usage} · acts on {target}" if target else action.usage
     has_words = action.takes in (Takes.HINT, Takes.FORK, Takes.DECISION)
     recorded = recorded_words(state) if has_words and state is not None else ""

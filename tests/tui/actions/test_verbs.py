@@ -32,6 +32,8 @@ HERE = LineSubject(("softmax#1", "softmax#2"), "softmax#1/2")
         ("reject the tail is wrong", Order("reject", attempt="softmax#1/2", text="the tail is wrong")),
         ("accept softmax#1/1", Order("accept", attempt="softmax#1/1")),
         ("extend 5", Order("extend", text="5")),
+        ("q", Order("quit")),
+        ("show", Order("show", text="softmax#1/2")),
         ("attempt 2", Order("attempt", text="2")),
         ("fleet", Order("fleet")),
     ],
@@ -104,4 +106,6 @@ def test_line_says_what_each_command_would_act_on_and_that_a_recording_does_not_
         f"fork [ATTEMPT] [HINT] · acts on softmax#1/3, the best of softmax#1\n{recorded}"
     )
     assert explained("fork ", LineSubject(("softmax#1",)), None) == "fork [ATTEMPT] [HINT]"
-    assert explained("extend ", subject, state) == "extend N"
+    assert explained("extend ", subject, state) == explained("ext", subject, state) == "extend N"
+    assert explained("q", subject, state) == "quit"
+    assert explained("qq", subject, state) == "no command begins with 'qq'"

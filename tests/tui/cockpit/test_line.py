@@ -77,7 +77,8 @@ async def test_a_failed_line_stays_with_what_was_meant_until_it_is_corrected() -
             await pilot.press("enter")
             await until(pilot, lambda: words in about(app), words)  # noqa: B023
             assert typed(app) == line
-            await pilot.press("backspace")
+            await pilot.press("escape", "colon", *"revi")
+            assert typed(app) == "revi", "the key of the line types nothing"
             await until(pilot, lambda: words not in about(app), "the words are gone")  # noqa: B023
         assert not app._notifications
         app.screen.query_one(Input).value = "show softmax#2"

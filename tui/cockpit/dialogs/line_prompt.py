@@ -75,8 +75,11 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
 
     @on(Input.Changed)
     def follow(self, event: Input.Changed) -> None:
-        """Show what the line would do, and how it can go on."""
-        self._describe(event.value)
+        """Show what the line would do, and how it can go on. The sign of a command is typed once."""
+        if self._complete is not None and event.value.startswith(self._sign):
+            self._put(event.value.lstrip(self._sign))
+        else:
+            self._describe(event.value)
 
     def _describe(self, text: str) -> None:
         entries = self._complete(text) if self._complete is not None else {}
