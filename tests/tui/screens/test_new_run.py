@@ -325,9 +325,13 @@ async def test_a_kernel_file_becomes_a_task_of_the_form(home: Home, tmp_path: Pa
         await pilot.press("enter")
         screen.query_one(Input).value = f"{file} --shapes 'x=8x64:fp16, weight=64:fp16'"
         await pilot.press("enter")
+        await until(pilot, lambda: "reading the kernel file" in screen_text(app), "what goes on")
+        assert "Missing" not in screen_text(app), "nothing is known yet"
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the page")
         assert "scale_rows_ref in scale.py" in screen_text(app)
         await pilot.press("enter")
+        assert isinstance(app.screen, ConfirmDialog), "this key was for the form"
+        await pilot.press("y")
         await until(pilot, lambda: "tasks" in screen.values, "the task")
         (folder,) = (home.root / "own").iterdir()
         assert screen.values["file"].startswith(str(file)), "the field shows where the task is from"

@@ -52,6 +52,7 @@ class ReasonDialog(ClosesOnce, ModalScreen[str | None]):
 class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
     """Asks once before something that cannot be taken back."""
 
+    ANSWERS: ClassVar[str] = "enter: yes   escape: no"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,y", "answer(True)", "yes", id="confirm.yes"),
         Binding("escape,n", "answer(False)", "no", id="confirm.no"),
@@ -68,10 +69,21 @@ class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
             yield Static(self._question, id="question", markup=False)
             with VerticalScroll(id="consequence"):
                 yield Static(self._consequence, markup=False)
-            yield Static("enter: yes   escape: no", id="hint", markup=False)
+            yield Static(self.ANSWERS, id="hint", markup=False)
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 -- an action's argument
         self.dismiss(answer)
+
+
+class LateConfirmDialog(ConfirmDialog, inherit_bindings=False):
+    """A question that comes by itself after a while: an `enter` for the screen below is no answer to it."""
+
+    ANSWERS = "y: yes   n, escape: no"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "yes", id="confirm.yes"),
+        Binding("escape,n", "answer(False)", "no", id="confirm.no"),
+        QUIT,
+    ]
 
 
 class TextDialog(ClosesOnce, ModalScreen[None]):

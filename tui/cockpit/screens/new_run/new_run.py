@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -43,7 +44,7 @@ from tui.actions.run_form import (
 from tui.cockpit.desk.doors import Doors
 from tui.cockpit.desk.messages import OpenSession
 from tui.cockpit.dialogs.choosing import ChoiceDialog
-from tui.cockpit.dialogs.dialogs import ConfirmDialog
+from tui.cockpit.dialogs.dialogs import ConfirmDialog, LateConfirmDialog
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.draw.grid import tables_lines
 from tui.cockpit.draw.lines import Line, Span, clean, line
@@ -70,6 +71,7 @@ PAUSE_S = 0.15
 """Between the last change and its check."""
 ASK_S = 5.0
 """Between two questions whether a model answers that did not."""
+READING = "reading the kernel file: the kernel is called once, in a sandbox ..."
 WIDE = 110
 PANES = ("form", "what it will do")
 DEPENDENT = {"suite": ("tasks", "file"), "tasks": ("file",), "file": ("suite", "tasks")}
@@ -123,6 +125,8 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self._before = ""
         self._pause: Timer | None = None
         self._starting = False
+        self._reading = ""
+        """The text of the field *kernel file* that is being read."""
         self._file_refusal: tuple[str, str] | None = None
         """The last text of the field *kernel file* that made no task, and why."""
         self.table = FormTable(COLUMNS, id="form")
@@ -189,7 +193,9 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     def _take_check(self, values: Mapping[str, str], checked: CheckedRun) -> None:
         if values != self.values:
             return
-        if self._file_refusal is not None and values.get("file") == self._file_refusal[0]:
+        if self._reading and values.get("file") == self._reading:
+            checked = CheckedRun(wanted=READING)
+        elif self._file_refusal is not None and values.get("file") == self._file_refusal[0]:
             checked = CheckedRun(errors={"file": self._file_refusal[1]})
         usual = checked.plan or self.outlook.usual
         self.outlook = dataclasses.replace(self.outlook, checked=checked, usual=usual)
@@ -215,6 +221,8 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR:
+            if event.worker.group == "file":
+                self._reading = ""
             self._tell_failure(event)
 
     # Drawing
@@ -303,8 +311,9 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         entry = self._editing
         self._end_edit()
         if entry is not None and entry.key == "file" and self.values.get("file"):
-            self.notify("the kernel is called once, in a sandbox", title="reading the file", timeout=4)
-            self._read_file(self.values["file"])
+            self._reading = self.values["file"]
+            self._show(checked=CheckedRun(wanted=READING))
+            self._read_file(self._reading)
 
     def _end_edit(self) -> None:
         self._editing = None
@@ -340,15 +349,20 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
 
     def _refuse_file(self, text: str, why: str) -> None:
         self._file_refusal = (text, why)
-        self.app.clear_notifications()
         if text == self.values.get("file"):
+            self._reading = ""
             self._show(checked=CheckedRun(errors={"file": why}))
 
     def _offer_task(self, text: str, draft: Draft) -> None:
-        """Show what is assumed about the file; a yes makes the task and chooses it."""
-        self.app.clear_notifications()
+        """Show what is assumed about the file; a yes makes the task and chooses it. What is typed or chosen is done first."""
         if text != self.values.get("file"):
+            self._reading = "" if self._reading == text else self._reading
             return
+        if self._editing is not None or not self.is_current:
+            self.set_timer(PAUSE_S, partial(self._offer_task, text, draft))
+            return
+        self._reading = ""
+        self._check()
 
         def answered(yes: bool | None) -> None:  # noqa: FBT001  # the answer of a dialog
             if yes:
@@ -359,7 +373,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
                     self._refuse_file(text, str(error))
 
         lines = [f"{name}: {words}" for name, words in assumptions(draft, sends=True)]
-        self.app.push_screen(ConfirmDialog("Make this task?", consequence="\n".join(lines)), answered)
+        self.app.push_screen(LateConfirmDialog("Make this task?", consequence="\n".join(lines)), answered)
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="choices", name="reading the choices")
     def _read_choices(self, entry: FormField, values: Mapping[str, str]) -> None:

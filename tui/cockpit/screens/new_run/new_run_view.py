@@ -86,7 +86,7 @@ def default_of(key: str, plan: SessionPlan | None) -> str:
 
 
 def preview_tables(outlook: Outlook) -> list[Table]:
-    """Return what the run will do, what is missing, and the same line for a shell."""
+    """Return what the run will do, what is missing, and the same line for a shell; before the file is read, what to do."""
     checked = outlook.checked
     does = Table("What it will do")
     if checked is None:
@@ -96,7 +96,11 @@ def preview_tables(outlook: Outlook) -> list[Table]:
         does = does.with_sentences(checked.wanted or "Nothing yet: correct the values in red.", style=style)
     else:
         does = named_values(does.title, _deeds(checked.plan, outlook))
-    missing = tuple(missing_cells(outlook)) or (Cell("nothing", "dim"),)
+    if checked is not None and checked.wanted:
+        return [does]
+    missing = tuple(missing_cells(outlook)) or (
+        Cell("checking ..." if checked is None else "nothing", "dim"),
+    )
     shell = Table("The same in a shell (y copies it)")
     return [
         does,
