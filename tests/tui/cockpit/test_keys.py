@@ -25,6 +25,7 @@ from sessions.events import (
     Unpaused,
 )
 from tests.support.cockpit.cockpits import NARROW, USUAL, RecordingDecider, live, on_fleet, on_home, until
+from tests.support.cockpit.pictures import picture
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions import story
 from tests.support.sessions.journals import SESSION, finished, running
@@ -106,6 +107,7 @@ async def test_commands_and_decisions_of_the_line_reach_the_engine() -> None:
         decider.decisions.pop()
         await obey(app, pilot, "stop")
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+        assert f"Stop session {SESSION}?" in picture(app)
         await pilot.press("enter")
         await until(pilot, lambda: len(decider.decisions) == 3, "the stop")
         assert decider.decisions[-1] == (SESSION, Stop())

@@ -7,6 +7,7 @@ from sessions.state.folding import apply
 from sessions.state.state import SessionState
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.sources import EventSource, LiveTail
+from tui.diagnostics import program
 from tui.facts.instance import FactsCache
 
 EVERYTHING = "*"
@@ -94,10 +95,11 @@ class Feed:
             return ""
         if live.health.error:
             return live.health.error
+        resume = f"r at Home, or {program()} resume {self.session}"
         if self.is_unstored:
-            return f"Finished, but not in the store. Move it there with: wavedeck resume {self.session}"
+            return f"Finished, but not in the store. Move it there: {resume}"
         if not self.abandoned:
             return ""
         if self.state.stopped is not None:
-            return f"Stopped. Go on with: wavedeck resume {self.session}"
-        return f"The engine is gone. Go on with: wavedeck resume {self.session}"
+            return f"Stopped. Go on: {resume}"
+        return f"The engine is gone. Go on: {resume}"

@@ -23,7 +23,7 @@ from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, InstanceState
 from tui.actions.catalogue import Action, Group, done_words
-from tui.actions.line import Order
+from tui.actions.line import WHOLE_SESSION, Order
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.desk.messages import (
     FindWords,
@@ -213,7 +213,7 @@ class Commander:
         elif order.name == "edit":
             self._edit(order)
         else:
-            self._confirm(order)
+            self._confirm(order, feed)
 
     def toggle_pause(self, instances: Sequence[str]) -> None:
         """Pause instances, or end their pause if they are all paused."""
@@ -223,12 +223,13 @@ class Commander:
         going_on = tuple(instance for instance in instances if not feed.state.is_on_hold(instance))
         self.carry_out(Order("pause", going_on) if going_on else Order("unpause", tuple(instances)))
 
-    def _confirm(self, order: Order) -> None:
+    def _confirm(self, order: Order, feed: Feed) -> None:
         def answered(answer: bool | None) -> None:  # noqa: FBT001 -- as the screen gives it
             if answer:
                 self._give(order)
 
-        question = f"{order.name.capitalize()} {order.target}?"
+        name = f" {feed.state.title or feed.session}" if order.target == WHOLE_SESSION else ""
+        question = clean(f"{order.name.capitalize()} {order.target}{name}?")
         self._host.app.push_screen(ConfirmDialog(question, consequence=order.action.does), answered)
 
     def _edit(self, order: Order) -> None:
