@@ -1,4 +1,4 @@
-"""The help of `?`, in a panel beside the screen: what it answers, its signs, its keys by purpose, its columns."""
+"""The help of `?`, in a panel beside the screen: what it answers, its keys by purpose, its signs, its columns."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class HelpDialog(TextDialog):
             ]
 
     def lines(self, width: int) -> list[Line]:
-        """Return what the screen answers, signs, keys and columns in less than `width` cells: a scroll bar may take one."""
+        """Return what the screen answers, keys, signs and columns in less than `width` cells: a scroll bar may take one."""
         width -= 1
         place = PLACES.get(self._explained)
         title = wrap(f"{place.title}: {place.answers}.", width) if place is not None else []
@@ -84,8 +84,8 @@ class HelpDialog(TextDialog):
         keys = [row for title, hints in self._keys.items() for row in _flow(title, hints, width)]
         columns = explained_lines(self._text, width) if self._text else []
         answers = [*(line(row, "bold") for row in title), *explained_lines(self._answers, width)]
-        # The columns of a session's screen fill the panel: its signs and keys come before.
-        return spaced([answers, [] if place else columns, [*legend, *keys], columns if place else []])
+        # The columns of a session's screen fill the panel: its keys and signs come before.
+        return spaced([answers, [] if place else columns, keys, legend, columns if place else []])
 
 
 _STATES = {letter: word for letter, word, *_ in WORDS.values()}
@@ -148,7 +148,7 @@ def _keys(screen: Screen[Any]) -> dict[str, list[Line]]:
         before = group.get(both_ways)
         if before is None:
             group[both_ways] = hint
-        elif hint.key not in before.key:
+        elif hint.key.split()[0] not in before.key:
             of_both = before.words if hint.key == before.key.upper() else f"{before.words}, {hint.words}"
             group[both_ways] = before._replace(key=f"{before.key} {hint.key}", words=of_both)
     return {

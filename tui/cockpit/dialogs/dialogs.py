@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from sessions.events.refusals import MOST_CHARACTERS
 from tui.cockpit.dialogs.layers import ClosesOnce
 from tui.cockpit.draw.lines import Line, escaped, line, wrap
+from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 
 QUIT = Binding("q", "app.quit", "leave", id="app.quit")
@@ -102,19 +103,27 @@ class TextDialog(ClosesOnce, ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog", classes="text"):
             yield LineView(id="text")
+            yield Bar(id="more")
 
     def on_mount(self) -> None:
         self.query_one("#dialog").border_title = escaped(self._title)
         self.query_one("#dialog").border_subtitle = "escape closes"
+        self.query_one("#more", Bar).show(line("pgdn: more", "dim"))
+        self.watch(self.query_one(LineView), "scroll_y", self._tell_more)
         self.call_after_refresh(self._draw)
 
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self._draw)
 
+    def _tell_more(self) -> None:
+        view = self.query_one(LineView)
+        self.query_one("#more").visible = view.scroll_y < view.max_scroll_y
+
     def _draw(self) -> None:
         view = self.query_one(LineView)
         view.show(self.lines(view.scrollable_content_region.width))
         view.focus()
+        self.call_after_refresh(self._tell_more)
 
     def lines(self, width: int) -> list[Line]:
         """Return the text in lines of at most `width` cells."""

@@ -55,10 +55,10 @@ g6C     the state, the number of the attempt, the newest verdict: of an
         earlier attempt while this one has none. With a figure (`generate 6
         1.31x`) it is the best speedup of the instance
 !       at the left of a row: an instance waits for you or is stuck
-        behind a best or a figure: this attempt is correct, with findings
-        behind `C`: the newest verdict is correct, with findings
-        red, and `stuck !`: three attempts in a row failed with the same error
-        in the header: how much `next` lists
+2.1x !  behind a best or a figure: this attempt is correct, with findings
+C!      the newest verdict is correct, with findings
+stuck !  in red: three attempts in a row failed with the same error
+! 2     in the header: how much `next` lists
 p       behind a verdict, or `pausing`: paused once this work is over
 ▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
 
