@@ -51,6 +51,14 @@ REPLAYING: list[BindingType] = [
 """Keys of a replay, and of a finished session."""
 JUMPS = {"waiting": "attempt that waits", "best": "best", "failure": "failure"}
 REPLAY_JUMPS = {"waiting": "decision", "best": "best", "failure": "failure"}
+JUMP_KEYS = {
+    "attempt that waits": ("jump.waiting", "wW"),
+    "decision": ("jump.waiting", "wW"),
+    "best": ("jump.best", "bB"),
+    "failure": ("jump.failure", "xX"),
+    "attempt": ("replay.attempt", ")("),
+}
+"""Name of the keys that go to a place, and the keys forward and back, by what is there."""
 WIDE = 110
 TALL = 32
 
@@ -307,7 +315,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         replay = self.feed.replay
         if replay is None:
             if not self.jump(kind, direction) and not (kind == "waiting" and self._go_to_waiting(direction)):
-                self.notify(f"no {JUMPS[kind]} {'before' if direction < 0 else 'after'} this", timeout=2)
+                self._tell_none(JUMPS[kind], direction)
             return
         marks = replay.story.marks
         moments = {"waiting": marks.decisions, "best": marks.bests, "failure": marks.failures}[kind]
@@ -378,7 +386,15 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
                 attempt = self.feed.state.instances[key].best or attempt
             self.show_jumped(attempt)
         else:
-            self.notify(f"no {name} {'before' if direction < 0 else 'after'} this", timeout=2)
+            self._tell_none(name, direction)
+
+    def _tell_none(self, name: str, direction: int) -> None:
+        """Say that nothing of this name lies ahead, and which key looks the other way."""
+        (binding, keys), is_back = JUMP_KEYS[name], direction < 0
+        other = binding if is_back else f"{binding}_back"
+        key = self.desk.preferences.keys.get(other, keys[not is_back])
+        here, there = ("before", "after") if is_back else ("after", "before")
+        self.notify(f"no {name} {here} this; {key} looks {there} it", timeout=3, markup=False)
 
     def _ask_for_attempt(self) -> None:
         key = next(iter(self.subject.instances), "")

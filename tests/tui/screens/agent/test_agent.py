@@ -80,7 +80,9 @@ async def test_w_b_and_x_go_to_the_next_waiting_best_and_failed_attempt() -> Non
         assert numbers == [2, 4, 5, 4, 5]
         await pilot.press("x")
         assert screen.attempt.number == 5
-        assert any("no failure after this" in note.message for note in pilot.app._notifications)
+        assert any(
+            "no failure after this; X looks before it" in note.message for note in pilot.app._notifications
+        )
 
 
 async def test_digits_choose_tabs_and_a_missing_profile_has_a_reason() -> None:
