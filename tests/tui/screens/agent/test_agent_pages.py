@@ -222,6 +222,7 @@ def test_page_without_a_profile_says_what_takes_one() -> None:
     assert first_line(subject._replace(can_act=True)) == "No profile yet: P takes one."
     command = "wavedeck profile 20261120-100000-geak-0001 softmax#1/1"
     assert first_line(subject) == f"No profile yet: `{command}` takes one."
+    assert first_line(subject._replace(elsewhere="it is elsewhere")) == "No profile: it is elsewhere."
     judge_again(attempt, msgspec.structs.replace(correct(), device="cpu"))
     assert "no GPU judged it" in first_line(subject)
 

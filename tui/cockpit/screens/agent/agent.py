@@ -13,9 +13,11 @@ from textual.widget import Widget
 
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, InstanceState
+from tui.actions.catalogue import ACTIONS
 from tui.cockpit.data import attempts
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.steps import steps_of
+from tui.cockpit.desk.desk import elsewhere_words
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, line, plain
 from tui.cockpit.draw.verdict_lines import pinned_lines
 from tui.cockpit.screens.acting import DECISIONS, STEERING, action_bindings
@@ -234,6 +236,7 @@ Brackets are around the attempt that all panes are about.
             self.tabbed,
             self.feed.session,
             self._can_act,
+            elsewhere_words(self.feed, ACTIONS["profile"]),
             self.feed.is_over,
             code.chosen_error,
         )

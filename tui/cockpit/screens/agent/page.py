@@ -56,6 +56,8 @@ class PageSubject(NamedTuple):
     session: str = ""
     can_act: bool = True
     """False in a replay or a view for reading only, where no key decides."""
+    elsewhere: str = ""
+    """Why no engine takes a profile for this session; empty if one could."""
     stopped: bool = False
     """True if no engine works on the session, or waits for a decision."""
     chosen_error: int | None = None

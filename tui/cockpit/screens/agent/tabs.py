@@ -99,6 +99,8 @@ def _no_profile(subject: PageSubject, evaluation: Evaluation) -> str:
     if evaluation.verdict is not Verdict.CORRECT:
         way = " Go to a correct attempt and press P." if subject.can_act else ""
         return f"No profile: only a correct attempt gets one.{way}"
+    if subject.elsewhere:
+        return f"No profile: {subject.elsewhere}."
     if subject.can_act:
         return "No profile yet: P takes one."
     return f"No profile yet: `wavedeck profile {subject.session} {subject.attempt.attempt}` takes one."
