@@ -18,6 +18,8 @@ from .figure_words import measured_words, ratio_words, us_words
 
 T = TypeVar("T")
 
+CARRIES = 0.2
+"""A case carries the mean of an attempt if the mean with it and the mean without it differ by more than this share."""
 MIXED = "~"
 """Sign of a speed over lower and upper bounds: the true speed can be on either side."""
 
@@ -144,6 +146,24 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
         Exact(*of_exact, len(exact)) if 0 < len(exact) < all_cases else None,
         weighted=bool(weights),
     )
+
+
+def carrying_case(evaluation: Evaluation) -> tuple[Latency, Speed] | None:
+    """Returns the case without which the geometric mean differs most, and the mean without it.
+
+    `None` if no case changes the mean by more than `CARRIES`, if weights are given, or without a ratio in other cases.
+    """
+    whole = speed_of(evaluation)
+    if whole is None or whole.weighted:
+        return None
+    most: tuple[Latency, Speed] | None = None
+    change = math.log1p(CARRIES)
+    for case in evaluation.latency:
+        others = tuple(latency for latency in evaluation.latency if latency is not case)
+        rest = speed_of(msgspec.structs.replace(evaluation, latency=others, speedup_geomean_ci=None))
+        if case.speedup and rest is not None and abs(math.log(whole.value / rest.value)) > change:
+            most, change = (case, rest), abs(math.log(whole.value / rest.value))
+    return most
 
 
 def joint_sign(signs: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from sessions.state.tally import tally
 from sessions.state.winners import place
 from tui.facts.doing import Doing, busy_attempts, doing
 from tui.facts.spending import spending_of
+from tui.facts.vocabulary import REJECTED, decision_mark
 
 STUCK_AFTER = 3
 """So many attempts in a row with the same error mean that an instance is stuck."""
@@ -43,6 +44,8 @@ class InstanceFacts:
     best: AttemptState | None
     """The best correct attempt."""
     best_has_findings: bool
+    has_rejection: bool
+    """True if a person rejected one of its attempts."""
     speed: Speed | None
     """The measured speed of `best`."""
     rank: tuple[int, Rank] | None
@@ -148,6 +151,7 @@ def instance_facts(
         first=next((attempt for attempt in judged if attempt.verdict is Verdict.CORRECT), None),
         best=best,
         best_has_findings=best is not None and bool(findings_of(best)),
+        has_rejection=any(decision_mark(attempt) == REJECTED for attempt in instance.attempts),
         speed=best.speed if best is not None else None,
         rank=place(best) if best is not None else None,
         failed=next((attempt for attempt in reversed(failures) if failures[-1] is not judged[-1]), None),

@@ -25,7 +25,8 @@ from tui.facts.evaluation.certainty import (
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import measured_words
 from tui.facts.evaluation.task_cases import allowed, tolerances_of
-from tui.facts.evaluation.verdict import headline, verdict_facts
+from tui.facts.evaluation.times import remarks
+from tui.facts.evaluation.verdict import headline, refusal_words, verdict_facts
 from tui.print.plain import tables_text
 
 
@@ -155,3 +156,12 @@ def test_wrong_kernel_of_the_example_shows_that_it_launches_nothing_and_which_ca
         "interpreter: no Triton kernel was launched",
         "case hidden: rough values, fp32-outlier",
     ]
+    assert refusal_words(state.attempt("softmax#2/1").evaluation).startswith(
+        "The judge also ran it in Triton's interpreter: case fp32-narrow launched no Triton kernel."
+    )
+
+
+def test_time_back_to_back_that_contradicts_the_outcome_has_a_remark(home: Home) -> None:
+    exam = session_state(home, example.NAME).attempt("softmax#1/2").exam
+    contradicted = [timing.case for timing in exam.latency if "back to back" in " ".join(remarks(timing))]
+    assert contradicted == ["fp32"]

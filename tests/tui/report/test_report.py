@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from harness import Latency, Verdict
+from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.events import AnyEvent
@@ -111,6 +112,19 @@ def test_report_says_that_attempts_of_nearly_the_same_speed_tie() -> None:
     assert tie in text(1.0)
     assert tie in text(0.995)
     assert tie not in text(1.2)
+
+
+def test_report_names_the_case_that_carries_the_mean() -> None:
+    def cells(narrow: float) -> str:
+        log = EventLog()
+        first, *others = softmax_cases()[:4]
+        case = msgspec.structs.replace(first, case="tiny", speedup=narrow, bound=Bound.NONE)
+        log.attempt("softmax#1/1", RIGHT_SOURCE, timed((case, *others)))
+        rows = (row for section in winner_sections(report(log.events)) for row in section.rows)
+        return "\n".join(cell.text for row in rows for cell in row.cells)
+
+    assert "tiny has 80.00x; the mean without it: 1.76x (3 cases)" in cells(80.0)
+    assert "the mean without it" not in cells(2.0)
 
 
 def test_title_of_the_session_is_above_its_report() -> None:

@@ -108,8 +108,11 @@ def range_words(side: Timed | None) -> str:
     return "" if side is None else f"{us_words(side.p10_ms)}-{us_words(side.p90_ms)}"
 
 
-def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
-    """Return the times with the speed that they give, and the device during timing; empty without times."""
+def times_tables(evaluation: Evaluation, baseline: str = "", when: str = "") -> list[Table]:
+    """Return the times with the speed that they give, and the device during timing; empty without times.
+
+    `when` is ` before the exam` or ` in the exam` for an attempt that was timed twice.
+    """
     rows, speed = case_rows(evaluation, baseline), speed_of(evaluation)
     if not rows:
         return []
@@ -122,7 +125,7 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
     )
     product = NO_PRODUCT if has_peak_share(rows) else ""
     return [
-        times_table(rows, f"times by case and GPU, {caches} caches").with_sentences(
+        times_table(rows, f"times{when} by case and GPU, {caches} caches").with_sentences(
             gained, missing_words(evaluation), product
         ),
         device_table(evaluation.latency).with_sentences(*notes),
@@ -152,7 +155,7 @@ def exam_tables(exam: Evaluation | None) -> Iterator[Table]:
     if exam.latency:
         words = "timed again for the exam, in new processes and on new values; this speedup counts"
         yield Table("").with_sentences(words, style="head")
-        yield from times_tables(exam)
+        yield from times_tables(exam, when=" in the exam")
     if exam.serving:
         yield serving_table(exam, "serving, measured again in the exam")
 
@@ -238,10 +241,25 @@ def remarks(timing: Latency) -> list[str]:
         lines.append(
             f"{timing.case}: near the {floor} us of an empty kernel on both sides: no ratio is given"
         )
+    plain = [None if side is None else side.plain_ms for side in (timing.candidate, timing.baseline)]
+    if _contradicts(timing.outcome, *plain):
+        candidate, baseline = (f"{us_words(ms)} us" for ms in plain)
+        lines.append(
+            f"{timing.case}: calls back to back, with host time and hot caches: {candidate}, the baseline {baseline}; "
+            f"the outcome is of device time{' and cold caches' if timing.cache == 'cold' else ''}"
+        )
     if timing.configs:
         chosen = "; ".join(f"{name} {config}" for name, config in timing.configs.items())
         lines.append(f"{timing.case}: timed with {chosen}")
     return lines + [f"{timing.case}: {note}" for note in timing.notes]
+
+
+def _contradicts(outcome: Outcome, candidate_ms: float | None, baseline_ms: float | None) -> bool:
+    """True if these times say the opposite of the outcome, by more than 5 %."""
+    if candidate_ms is None or baseline_ms is None:
+        return False
+    slow, fast = (candidate_ms, baseline_ms) if outcome is Outcome.FASTER else (baseline_ms, candidate_ms)
+    return outcome in (Outcome.FASTER, Outcome.SLOWER) and slow > 1.05 * fast
 
 
 def sustained_words(timing: Latency) -> str:

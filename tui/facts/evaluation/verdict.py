@@ -150,6 +150,18 @@ def _interpreter_words(finding: Finding) -> str:
     return f"interpreter: {' '.join(reason.split())}"
 
 
+def refusal_words(evaluation: Evaluation) -> str:
+    """Return in plain words that a case of a failed candidate launched no kernel in the interpreter; else empty."""
+    finding = next((found for found in evaluation.findings if found.kind == "interpreter_no_launch"), None)
+    if finding is None or evaluation.error is None:
+        return ""
+    case = finding.message.partition(": no Triton kernel")[0].partition("rejected: ")[2]
+    return (
+        f"The judge also ran it in Triton's interpreter: {case or 'a case'} launched no Triton kernel. So no kernel computed "
+        "that result; it may be stored from an earlier call. Every case must launch a kernel that does the work."
+    )
+
+
 def _element(wrong: Mismatch) -> str:
     index = ", ".join(map(str, wrong.index))
     return f"{wrong.output}[{index}]: expected {wrong.expected}, got {wrong.got}"

@@ -19,7 +19,16 @@ from tui.facts.attempt import origin_words, strategy_words
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.text_diff import count_changes, diff_words
-from tui.facts.vocabulary import FINDING, letter, moment, percent_change, verdict_style, words
+from tui.facts.vocabulary import (
+    FINDING,
+    REJECTED,
+    decision_mark,
+    letter,
+    moment,
+    percent_change,
+    verdict_style,
+    words,
+)
 
 from .model import SessionReport
 from .section import Section, section_of
@@ -94,12 +103,13 @@ def report_style(verdict: Verdict | None) -> str:
 
 
 def _verdict(change: BaseChange) -> Cell:
-    """Return `C correct`, `C correct !` with findings, or `- in progress`."""
+    """Return `C correct` with its marks, `C correct !x`, or `- in progress`."""
     verdict = change.attempt.verdict
     text = "in progress" if verdict is None else words(verdict)
-    findings = bool(findings_of(change.attempt))
-    mark = f" {FINDING}" if findings else ""
-    return Cell(f"{letter(verdict)} {text}{mark}", "warn" if findings else report_style(verdict))
+    findings, decided = bool(findings_of(change.attempt)), decision_mark(change.attempt)
+    marks = (FINDING if findings else "") + decided
+    style = "bad" if decided == REJECTED else "warn" if findings else report_style(verdict)
+    return Cell(f"{letter(verdict)} {text} {marks}".rstrip(), style)
 
 
 def _traffic(change: BaseChange) -> str:
@@ -164,6 +174,9 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
             "No figure to base: other hardware or software timed the base." if apart else "",
             "Cases: those with a ratio, where not all have one; the others count as 1.00." if in_part else "",
             "`*` is the best attempt of its instance." if any(change.is_best for change in changes) else "",
+            "Marks: `!` findings, `?` waits for review, `+` accepted, `x` rejected by a person."
+            if any(decision_mark(change.attempt) or findings_of(change.attempt) for change in changes)
+            else "",
             TIE_WORDS if _has_tie(changes) else "",
         ),
     )

@@ -7,16 +7,16 @@ from dataclasses import replace
 from functools import partial
 
 from sessions.names import short_task
-from sessions.state.figure_words import interval_words
+from sessions.state.figure_words import interval_words, ratio_words
 from sessions.state.findings import finding_words, findings_of
-from sessions.state.speed import MIXED, Speed, baseline_names, missing_speed
+from sessions.state.speed import MIXED, Speed, baseline_names, carrying_case, missing_speed
 from sessions.state.state import Confirmation
 from tui.facts.attempt import origin_words, strategy_words
 from tui.facts.evaluation.counted import figures_of, traffic_change
 from tui.facts.evaluation.roofs import NO_PRODUCT, has_peak_share, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
-from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, speed_style
+from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, counted, speed_style
 
 from .model import SessionReport, Unsolved, Winner
 from .section import Bars, NamedSpeed, Section, section_of
@@ -68,6 +68,16 @@ def _figure(name: str, winner: Winner) -> str:
     """Return a figure of a winner without a speedup."""
     value = getattr(figures_of(winner.best), name) if winner.speed is None else None
     return "" if value is None else f"{value:g}"
+
+
+def _one_case(winner: Winner) -> str:
+    """Return `narrow has 82.32x; the mean without it: 1.23x (6 cases)` if one case carries the mean; else empty."""
+    carried = carrying_case(winner.evaluation)
+    if carried is None:
+        return ""
+    case, rest = carried
+    alone = ratio_words(case.speedup, case.bound.sign)
+    return f"{case.case} has {alone}; the mean without it: {rest.figure} ({counted(rest.all_cases, 'case')})"
 
 
 def _marks(winner: Winner) -> Cell:
@@ -132,6 +142,7 @@ WINNER_COLUMNS = columns_of(WINNERS)
 WHY: tuple[Field[Winner], ...] = (
     Field(Column("attempt", keep=True), _attempt),
     Field(Column("origin", if_known=True), lambda winner: origin_words(winner.best)),
+    Field(Column("one case", least=20, if_known=True), _one_case),
     Field(Column("why", least=30, if_known=True), lambda winner: strategy_words(winner.best)),
     Field(
         Column("findings", least=20, if_known=True),
@@ -200,7 +211,7 @@ def _notes(report: SessionReport) -> Iterator[str]:
     if any(_marks(winner).text for winner in report.winners):
         yield "Marks: `!` findings, `?` waits for review, `+` accepted, `=` confirmed by the exam."
     if not report.has_gpu:
-        yield "Without a GPU no time was measured."
+        yield "Without a GPU no time was measured. Traffic: requested bytes over needed bytes; lower is better."
     failed = [
         winner.attempt for winner in report.winners if winner.best.confirmation is Confirmation.NOT_CONFIRMED
     ]
@@ -216,4 +227,5 @@ def _unsolved_row(task: Unsolved) -> Row:
 
 def _unsolved_reason(task: Unsolved) -> Row:
     row = _unsolved_row(task)
-    return Row(row.key, (Cell(row.cells[0].text), Cell(UNKNOWN), Cell(task.why), Cell(UNKNOWN)))
+    texts = {"attempt": row.cells[0].text, "why": task.why}
+    return Row(row.key, tuple(Cell(texts.get(field.column.title, UNKNOWN)) for field in WHY))

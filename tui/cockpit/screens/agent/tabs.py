@@ -69,7 +69,8 @@ def _speed_tables(attempt: AttemptState, evaluation: Evaluation) -> Iterator[Tab
     """The times of the verdict, of the exam and of each GPU; without times the reason, and the traffic."""
     if not evaluation.latency:
         yield Table("").with_sentences(f"Not measured: {missing_speed(evaluation)}", style="warn")
-    yield from times_tables(evaluation)
+    is_timed_again = attempt.exam is not None and bool(attempt.exam.latency)
+    yield from times_tables(evaluation, when=" before the exam" if is_timed_again else "")
     yield serving_table(evaluation)
     yield Table("notes").with_sentences(*evaluation.notes, style="warn")
     if not evaluation.latency:

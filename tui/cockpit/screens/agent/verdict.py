@@ -22,6 +22,7 @@ from tui.facts.evaluation.verdict import (
     error_lines,
     frame_line,
     mismatch_table,
+    refusal_words,
     remark_tables,
     trace_text,
     verdict_facts,
@@ -33,6 +34,8 @@ def verdict_page(subject: PageSubject, width: int) -> list[Line]:
     """Return decision, verdict, and all that the judge knows about it, the most useful first."""
     attempt, evaluation = subject.attempt, subject.attempt.evaluation
     head = _decision(subject, width)
+    if evaluation is not None:
+        head += paragraph(refusal_words(evaluation), width, "warn")
     if not subject.pinned:
         head += _head(attempt, subject, width)
     if attempt.same_as:
@@ -106,7 +109,8 @@ def _base_verdict(subject: PageSubject, width: int) -> list[Line]:
 def _times(subject: PageSubject) -> Table:
     base = subject.base
     base_name = short_name(base.attempt) if base is not None else "base"
-    table = times_table(attempt_cases(subject.attempt, base), before_name=base_name)
+    title = "times in the exam" if subject.attempt.is_timed_again else ""
+    table = times_table(attempt_cases(subject.attempt, base), title, base_name)
     is_base_apart = base is not None and is_apart(subject.attempt, base)
     return table.with_sentences(APART.format(name=base_name) if is_base_apart else "")
 

@@ -53,13 +53,15 @@ and `:` commands act on all marked instances. `o` orders the rows another way.
 
 g6C     the state, the number of the attempt, the newest verdict: of an
         earlier attempt while this one has none. With a figure (`generate 6
-        1.31x`) it is the best speedup of the instance
+        1.31x`) it is the best speedup of the instance; beside `done`, the
+        number is that of the best attempt
 !       at the left of a row: an instance waits for you or is stuck
 2.1x !  behind a best or a figure: this attempt is correct, with findings
 C!      the newest verdict is correct, with findings
 stuck !  in red: three attempts in a row failed with the same error
 ! 2     in the header: how much `next` lists
 p       behind a verdict, or `pausing`: paused once this work is over
+x       behind a verdict or a figure: a person rejected an attempt of it
 ▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
 
 best    the best speedup of the task: geometric mean, or time-weighted if

@@ -45,7 +45,8 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
     Return the cell of an instance: `generate  6 1.31x`, `generate  6C` or `g6C`.
 
     `change` is the mark of a cell that changed lately. A stuck instance has a red `!` there, a correct one with findings
-    a yellow `!`, one that a person paused a `p`. `named` puts the number of the instance in front.
+    a yellow `!`, one that a person paused a `p`, one with a rejected attempt an `x`. `named` puts the number of the
+    instance in front. Beside the best of a finished instance is the number of the best attempt.
     """
     stuck = bool(facts.same_error) and not facts.finished
     says_stuck = stuck and form.words and facts.doing.letter not in AT_REST
@@ -59,6 +60,8 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
         mark, mark_style = vocabulary.FINDING, "warn"
     elif facts.doing.is_held and not form.words:
         mark, mark_style = PAUSED, "warn"
+    elif facts.has_rejection:
+        mark, mark_style = vocabulary.REJECTED, "bad"
     verdict = _verdict(facts)
     if not form.words:
         text = f"{facts.doing.letter}{facts.attempt or ''}"
@@ -69,12 +72,14 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
     figure = [verdict]
     if form.speedup:
         figure = [(" ", ""), (fit(verdict[0], FIGURE), verdict[1])]
-    if shows_best and facts.speed is not None:
+    shown = facts.attempt
+    if form.speedup and facts.best is not None and facts.speed is not None:
+        shown = facts.best.number if facts.finished else shown
         figure[-1] = (
             fit(narrow_ratio(facts.speed.value, facts.speed.sign, FIGURE), FIGURE),
             speed_style(facts.speed),
         )
-    number = (f" {facts.attempt or '':>{digits}}", "")
+    number = (f" {shown or '':>{digits}}", "")
     return Cell.of((fit(word, WORD), style), number, *figure, (fit(mark, 1), mark_style), key=facts.key)
 
 

@@ -15,7 +15,7 @@ from tui.cockpit.screens.fleet.fleet_view import rule, state_words
 from tui.facts import vocabulary
 from tui.facts.attempt import decided_words
 from tui.facts.instance import FactsCache, InstanceFacts
-from tui.facts.vocabulary import FINDING, letter, verdict_style, words
+from tui.facts.vocabulary import FINDING, REJECTED, letter, verdict_style, words
 
 MARGIN = "    "
 LEGEND = " Letters "
@@ -129,6 +129,8 @@ def _legend(all_facts: Sequence[InstanceFacts], *, letters: bool, width: int) ->
     items += [(letter(verdict), words(verdict), verdict_style(verdict)) for verdict in verdicts]
     if any(facts.has_findings for facts in all_facts):
         items.append((letter(Verdict.CORRECT) + FINDING, "with findings", "warn"))
+    if any(facts.has_rejection for facts in all_facts):
+        items.append((REJECTED, "a person rejected an attempt", "bad"))
     if letters and any(facts.same_error and not facts.finished for facts in all_facts):
         items.append(("!", "stuck: the same error again", "bad"))
     lines: list[Line] = [(Span(LEGEND, "head"),)] if items else []

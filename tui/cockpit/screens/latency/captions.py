@@ -61,8 +61,7 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
 def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection[str]) -> list[Line]:
     """Return units, cache, the GPU of the speedup and the measured roofs; `titles` are those of the columns on screen."""
     caches = sorted({row.latency.cache for row in timings.by_place.values() if row.latency is not None})
-    cache = " and ".join("warm" if cache == "hot" else cache for cache in caches)
-    parts = [f"{shown.value}", f"{cache} cache", f"speedup: {gpu_name(timings.device)}"]
+    parts = [f"{shown.value}", f"{' and '.join(caches)} caches", f"speedup: {gpu_name(timings.device)}"]
     names = [gpu_name(device) for device in timings.devices]
     visible = [name for name in names if name in titles]
     if 0 < len(visible) < len(names):

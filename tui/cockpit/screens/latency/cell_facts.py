@@ -90,7 +90,7 @@ def _sides_table(shown: CaseRow, title: str = "") -> Table:
         ("samples", lambda side: str(side.samples)),
         ("samples left out", lambda side: str(side.left_out)),
         ("processes", lambda side: str(side.processes)),
-        ("back to back, warm", lambda side: _us(side.plain_ms)),
+        ("back to back, hot", lambda side: _us(side.plain_ms)),
         ("sustained", lambda side: _us(side.sustained_ms)),
         ("peak memory", lambda side: memory_words(side.peak_bytes)),
     ]
