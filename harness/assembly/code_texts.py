@@ -91,9 +91,7 @@ def _read(row: KernelResources, target: str, read: Callable[[str], str | None], 
         raise NoText(f"{named_kernel(row)} has no {name}: {_why_missing(row, target, name)}")
     content = read(row.texts[name])
     if content is None:
-        raise NoText(
-            f"the {name} of {named_kernel(row)} does not lie with this session: it was left out, or is damaged"
-        )
+        raise NoText(f"This session was stored without the {name} of {named_kernel(row)}.")
     return CodeText(target, row, name, content)
 
 

@@ -13,6 +13,7 @@ from sessions.names import short_task, split_instance
 from sessions.state.state import SessionState
 from tui.actions.catalogue import ACTIONS, GPU_EVENTS, Action, Takes
 from tui.facts.attempt import recorded_words
+from tui.facts.endings import pending_word
 from tui.facts.vocabulary import words
 
 WHOLE_SESSION = "session"
@@ -257,7 +258,9 @@ def completions(text: str, state: SessionState | None) -> dict[str, str]:
 def _attempts(state: SessionState) -> dict[str, str]:
     """Return the attempts with their verdicts."""
     return {
-        attempt.attempt: words(attempt.verdict) if attempt.verdict is not None else attempt.word
+        attempt.attempt: words(attempt.verdict)
+        if attempt.verdict is not None
+        else pending_word(state, attempt, attempt.word)
         for attempt in state.attempts()
     }
 

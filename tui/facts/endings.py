@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sessions.events import EndReason
-from sessions.state.state import InstanceState, SessionState
+from sessions.names import split_attempt
+from sessions.state.state import AttemptState, InstanceState, SessionState
 
 ENDINGS: dict[str, str] = {
     EndReason.ITERATIONS: "all iterations spent",
@@ -33,6 +34,12 @@ def ending_words(reason: str) -> str:
 def ended_word(reason: str) -> str:
     """Return a reason in two or three words, for a column."""
     return "no further reply" if reason == EndReason.RECORDING_EXHAUSTED else reason.replace("_", " ")
+
+
+def pending_word(state: SessionState, attempt: AttemptState, now: str = "in progress") -> str:
+    """Return why an attempt has no verdict: `no further reply`, `retired`, `stopped` with its session; else `now`."""
+    ended = state.instances[split_attempt(attempt.attempt).instance].finished
+    return ended_word(ended) if ended else "stopped" if state.stopped is not None else now
 
 
 def ending_cause(instance: InstanceState) -> str:

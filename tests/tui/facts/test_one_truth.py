@@ -31,6 +31,7 @@ from tests.support.judge.evaluations import failed, judged, traffic
 from tests.support.sessions import story
 from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined, timed_again
 from tests.support.sessions.measured_sessions import softmax_cases, timed
+from tui.actions.line import completions
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.draw.verdict_lines import head_lines
 from tui.cockpit.screens.agent.agent_head import head_line, strip_line
@@ -53,7 +54,7 @@ from tui.facts.doing import doing
 from tui.facts.evaluation import counted
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
-from tui.facts.evaluation.verdict import headline
+from tui.facts.evaluation.verdict import headline, verdict_facts
 from tui.facts.instance import FactsCache
 from tui.facts.report import PANES, facts_of, report_of
 from tui.facts.report.attempt_sections import attempt_sections, changes_of, decision_sections
@@ -572,6 +573,21 @@ def test_speed_is_green_only_with_an_exact_case() -> None:
     assert speed_style(alone) == ""
 
 
+def test_attempt_without_a_verdict_says_on_each_screen_that_the_recording_ended() -> None:
+    log = EventLog()
+    log.open()
+    log.add(ev.AttemptStarted(attempt=BEST, origin=ev.Origin.FRESH))
+    reason = ev.EndReason.RECORDING_EXHAUSTED
+    log.add(ev.InstanceFinished(task="starter/softmax", instance=1, reason=reason))
+    state = fold(log.events)
+    attempt, instance = state.attempt(BEST), state.instances["softmax#1"]
+    ((cell,), _) = verdict_facts(attempt, instance)
+    assert cell.text.startswith("no verdict: the recording has no further reply")
+    assert completions("show softmax#1/", state) == {BEST: "no further reply"}
+    (section,) = attempt_sections(report_of(state))
+    assert [cell.text for cell in section.rows[0].cells if "reply" in cell.text] == ["- no further reply"]
+
+
 def test_nothing_runs_in_a_session_whose_engine_stopped() -> None:
     log = EventLog()
     log.open()
@@ -592,6 +608,8 @@ def test_nothing_runs_in_a_session_whose_engine_stopped() -> None:
         assert "exam runs" not in text
         assert "not examined yet: the best attempt is examined when softmax#1 ends" in text
     assert "softmax#1 goes on after `wavedeck resume`" in evidence_title(state, attempt, instance, 120)
+    log.add(ev.DecisionMade(attempt=BEST, accepted=False, why="too long", by="ada"))
+    assert exam_sentence(fold(log.events).attempt(BEST), instance) == "not examined: a person rejected it"
     log.add(ev.EngineStarted(host="node17", pid=2, resumed=True))
     resumed = fold(log.events)
     assert doing(resumed, resumed.instances["softmax#1"]).word == "queued"

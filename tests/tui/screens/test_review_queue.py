@@ -96,7 +96,7 @@ def test_claim_is_green_if_its_exact_cases_are_faster_and_never_for_a_bound_alon
 
 def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
     shown = facts(fold(finished()), "softmax#1/3")
-    assert shown["claim"] == "traffic 1.70x  before: traffic 2.60x  not timed (no GPU)"
+    assert shown["claim"] == "traffic 1.70x  base: traffic 2.60x  not timed (no GPU)"
     assert "measured" not in shown
     assert shown["exam"] == "confirmed by exam: tolerance used 59 % (case fp16 wide)"
 

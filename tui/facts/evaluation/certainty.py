@@ -88,6 +88,8 @@ def exam_of(attempt: AttemptState, instance: InstanceState | None) -> ExamWords 
     if exam is not None and attempt.confirmation is Confirmation.NOT_CONFIRMED:
         why = exam.error.first_line if exam.error is not None else "it failed"
         return ExamWords(word, "failed exam", f"{words(exam.verdict)} on the exam cases: {why}", "bad")
+    if attempt.decision is not None and not attempt.decision.accepted:
+        return ExamWords(word, "not examined", "a person rejected it", "dim")
     if attempt.unexamined_because:
         return ExamWords(word, "not examined", attempt.unexamined_because, "warn")
     if instance is not None and instance.finished is None:

@@ -12,6 +12,7 @@ from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of, located
 from sessions.state.speed import missing_speed, speed_of
 from sessions.state.state import AttemptState, InstanceState
+from tui.facts.endings import ending_words
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Table, named_values
 from tui.facts.vocabulary import NO_GPU, count, counted, speed_style, verdict_style, words
@@ -70,7 +71,7 @@ def verdict_facts(attempt: AttemptState, instance: InstanceState | None) -> tupl
     """Return the verdict as two lines of facts: first what to do about an error, else speed, then how sure."""
     evaluation = attempt.evaluation
     if evaluation is None:
-        return _known(_before_verdict(attempt)), ()
+        return _known(_before_verdict(attempt, instance)), ()
     if evaluation.verdict is Verdict.CORRECT:
         first, second = _correct(attempt, evaluation, instance)
     else:
@@ -82,7 +83,9 @@ def _known(facts: list[Cell]) -> Facts:
     return tuple(fact for fact in facts if fact.text)
 
 
-def _before_verdict(attempt: AttemptState) -> list[Cell]:
+def _before_verdict(attempt: AttemptState, instance: InstanceState | None) -> list[Cell]:
+    if instance is not None and instance.finished:
+        return [Cell(f"no verdict: {ending_words(instance.finished)}", "dim")]
     if attempt.stage:
         passed = ", ".join(stage_word(stage.name) for stage in attempt.stages if stage.ok)
         return [

@@ -11,11 +11,13 @@ from harness.wire.results.ratios import TIE
 from sessions.names import split_attempt
 from sessions.state.cases import gain, is_apart
 from sessions.state.findings import finding_words, findings_of
+from sessions.state.ranking import why_below
 from sessions.state.speed import Speed
 from sessions.state.state import AttemptState, SessionState
 from sessions.state.winners import accepted_attempt
 from suites.source.python_source import source_lines
 from tui.facts.attempt import origin_words, strategy_words
+from tui.facts.endings import pending_word
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.text_diff import count_changes, diff_words
@@ -47,6 +49,8 @@ class BaseChange(NamedTuple):
     is_best: bool
     """True if it is the best of its instance."""
     speed: Speed | None
+    pending: str
+    """Why it has no verdict: `in progress`, `no further reply`."""
 
     @property
     def gain(self) -> float | None:
@@ -73,7 +77,7 @@ def changes_of(state: SessionState) -> Iterator[BaseChange]:
         best = instance.best_correct
         for attempt in instance.attempts:
             base = attempts.get(attempt.base or "")
-            yield BaseChange(attempt, base, attempt is best, attempt.speed)
+            yield BaseChange(attempt, base, attempt is best, attempt.speed, pending_word(state, attempt))
 
 
 @lru_cache(COUNTED)
@@ -97,6 +101,23 @@ def _has_tie(changes: Sequence[BaseChange]) -> bool:
     return False
 
 
+def _why_best(changes: Sequence[BaseChange]) -> Iterator[str]:
+    """Yield by which figure the best of an instance is better than an earlier attempt, where nothing was timed."""
+    for best in changes:
+        if not best.is_best or best.speed is not None or best.attempt.evaluation is None:
+            continue
+        same = [
+            change.attempt
+            for change in changes
+            if _traffic(change) == _traffic(best) and change.attempt.decision is None
+            if split_attempt(change.attempt.attempt).instance == split_attempt(best.attempt.attempt).instance
+            if change.attempt.number < best.attempt.number
+        ]
+        if same and (evaluation := same[-1].evaluation) is not None:
+            why = why_below(evaluation, best.attempt.evaluation)
+            yield f"{best.attempt.attempt} is better than {same[-1].attempt}: {why}."
+
+
 def report_style(verdict: Verdict | None) -> str:
     """Return the style of a verdict; in a report green is for speedups only."""
     return "" if verdict is Verdict.CORRECT else verdict_style(verdict)
@@ -105,7 +126,7 @@ def report_style(verdict: Verdict | None) -> str:
 def _verdict(change: BaseChange) -> Cell:
     """Return `C correct` with its marks, `C correct !x`, or `- in progress`."""
     verdict = change.attempt.verdict
-    text = "in progress" if verdict is None else words(verdict)
+    text = change.pending if verdict is None else words(verdict)
     findings, decided = bool(findings_of(change.attempt)), decision_mark(change.attempt)
     marks = (FINDING if findings else "") + decided
     style = "bad" if decided == REJECTED else "warn" if findings else report_style(verdict)
@@ -142,7 +163,7 @@ def _reason(change: BaseChange) -> Cell:
 CHANGES: tuple[Field[BaseChange], ...] = (
     Field(Column("attempt", most=26, keep=True), lambda change: change.attempt.attempt),
     Field(Column("", 1, 1, if_known=True), lambda change: "*" if change.is_best else "", "key"),
-    Field(Column("verdict", 2, 15, keep=True), _verdict),
+    Field(Column("verdict", 2, 18, keep=True), _verdict),
     Field(
         Column("origin", 15, 18, drop=4),
         lambda change: origin_words(change.attempt, (change.attempt.base or "").rpartition("#")[2]),
@@ -177,6 +198,7 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
             "Marks: `!` findings, `?` waits for review, `+` accepted, `x` rejected by a person."
             if any(decision_mark(change.attempt) or findings_of(change.attempt) for change in changes)
             else "",
+            *_why_best(changes),
             TIE_WORDS if _has_tie(changes) else "",
         ),
     )

@@ -219,7 +219,11 @@ Brackets are around the attempt that all panes are about.
     def _pinned(self, attempt: AttemptState | None) -> list[Line]:
         if attempt is None:
             return [EMPTY, EMPTY]
-        if self.feed.is_over and attempt.evaluation is None:
+        if (
+            self.feed.is_over
+            and attempt.evaluation is None
+            and not (self.instance is not None and self.instance.finished)
+        ):
             return [line(NO_VERDICT, "dim"), EMPTY]
         return pinned_lines(attempt, self.instance, self.size.width - 2)
 

@@ -15,6 +15,7 @@ from sessions.home import Home
 from sessions.state.state import AttemptState
 from tui.cockpit.data.attempts import short_name
 from tui.cockpit.draw.assembly import LEGEND, CodeRow, assembly_rows, instruction_rows, source_rows
+from tui.cockpit.draw.grid import paragraph
 from tui.cockpit.draw.highlighting import highlighted
 from tui.cockpit.draw.lines import escaped, line
 from tui.cockpit.widgets.code_column import CodeColumn
@@ -145,13 +146,19 @@ class AssemblyView(Horizontal):
         self.app.call_from_thread(self._take, subject, number, read)
 
     def _refuse(self, subject: tuple[str, str, str], why: str) -> None:
-        if subject == self._subject and self.is_attached:
-            self.code.show_rows([CodeRow(line(why, "warn"))])
+        if subject != self._subject or not self.is_attached:
+            return
+        self.source.display = False
+        if not self._compares:
+            self._sides = ()
+        self.code.show_rows([CodeRow(row) for row in paragraph(why, max(self.size.width - 4, 20), "warn")])
+        self.screen.refresh_bindings()
 
     def _take(self, subject: tuple[str, str, str], number: int, read: _Read) -> None:
         if (subject, number) != (self._subject, self._number) or not self.is_attached:
             return
         self._read_text = read
+        self.screen.refresh_bindings()
         self.source.show_rows(read.source, copy_text=subject[2])
         self._draw_code()
         self.call_after_refresh(self._go_to_first)
@@ -190,7 +197,8 @@ class AssemblyView(Horizontal):
         """The difference only where the base has assembly; loops and kernels only outside of it."""
         if action == "diff":
             return bool(self._sides)
-        return not (self._compares and self._sides) or action not in ("fold", "kernel")
+        is_read = self._read_text is not None and not (self._compares and self._sides)
+        return is_read or action not in ("fold", "kernel")
 
     def action_diff(self) -> None:
         self._compares = not self._compares

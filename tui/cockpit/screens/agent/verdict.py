@@ -75,9 +75,10 @@ def _marked(lines: list[Line], subject: PageSubject) -> list[Line]:
 
 
 def _head(attempt: AttemptState, subject: PageSubject, width: int) -> list[Line]:
-    if subject.stopped and attempt.evaluation is None:
+    instance = subject.instance if attempt is subject.attempt else None
+    if subject.stopped and attempt.evaluation is None and not (instance is not None and instance.finished):
         return [line(NO_VERDICT, "dim")]
-    facts = verdict_facts(attempt, subject.instance if attempt is subject.attempt else None)
+    facts = verdict_facts(attempt, instance)
     return [row for line_facts in facts for row in wrap_phrases(spans_of(line_facts), width, DOT)]
 
 

@@ -32,7 +32,7 @@ from tui.cockpit.draw.lines import (
 )
 from tui.facts import vocabulary
 from tui.facts.attempt import dated_decision, strategy_words
-from tui.facts.endings import ending_words
+from tui.facts.endings import ended_word
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.evaluation.resources import code_changes, is_amd, usage_of
@@ -92,6 +92,8 @@ def _facts(
         "before",
         [*_before(state, attempt, instance, archive), *_best_ever(state, attempt, instance, archive)],
     )
+    plan = clean(strategy_words(attempt))
+    yield "reason", [Span(f'"{_whole_words(plan, room * REASON_LINES - 10)}"')] if plan else []
     if evaluation is not None:
         yield "checks", list(_checks(evaluation))
         tolerance, exam = tolerance_words(evaluation, subject=""), exam_of(attempt, instance)
@@ -105,8 +107,6 @@ def _facts(
         if base is not None and base.evaluation is not None:
             for place, row in enumerate(table_lines(code_changes(base.evaluation, evaluation), room)):
                 yield "" if place else "code", [Span(plain(row))]
-    plan = clean(strategy_words(attempt))
-    yield "reason", [Span(f'"{_whole_words(plan, room * REASON_LINES - 10)}"')] if plan else []
 
 
 def _whole_words(text: str, width: int) -> str:
@@ -129,7 +129,7 @@ def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     base = base_of(state, attempt)
     if speed_of(evaluation) is None and base is not None and base.evaluation is not None:
         before = traffic_words(base.evaluation)
-        claim[1:1] = [Span(f"before: {before}", "dim")] if before else []
+        claim[1:1] = [Span(f"base: {before}", "dim")] if before else []
     exact = [row for row in rows if not row.sign]
     if len(exact) > 1:
         worst = min(exact, key=lambda row: row.speedup or 0.0)
@@ -194,7 +194,7 @@ def standing_words(state: SessionState, attempt: AttemptState, instance: Instanc
     if attempt.waiting:
         return Span(f"{instance.key} WAITS for your decision", "warn")
     if instance.finished is not None:
-        return Span(f"{instance.key} ended ({ending_words(instance.finished)}), nothing waits", "dim")
+        return Span(f"{instance.key} ended: {ended_word(instance.finished)}", "dim")
     if state.stopped is not None:
         return Span(f"{instance.key} goes on after `wavedeck resume`", "dim")
     return Span(f"{instance.key} goes on", "busy")
