@@ -8,6 +8,7 @@ the folder `damaged` of the new one.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,7 @@ from .journal.codec import decode
 from .journal.file import JournalFile
 from .listing.info import ListedSession, Standing
 from .listing.skimming import starts_of
-from .names import split_attempt, split_instance
+from .names import SESSION, split_attempt, split_instance
 from .store.origin import OWN
 from .store.reconcile import take_up
 from .store.recorder import LOCK_WAIT_S
@@ -35,12 +36,14 @@ from .store.refs import PACKED, check_skeleton, mend_skeleton, read_packed, read
 from .store.repository import HEADS, Repository
 from .store.restoring import restore
 from .store.sharing import Remote
-from .store.store import ACCEPTED, AcceptedKernel, Store
+from .store.store import ACCEPTED, AcceptedKernel, Store, journal_branch
 
 DAMAGED = "damaged"
 """Folder in a new store for the damaged one."""
 ASIDE = ".damaged-"
 """In the name of a file that git cannot read; a number follows."""
+JOURNAL_MESSAGE = re.compile(f"journal of ({SESSION.pattern}):")
+"""Beginning of the message of a journal's commit."""
 DECISIONS = starts_of((DecisionMade, DecisionUndone))
 
 
@@ -111,8 +114,6 @@ def _renew(home: Home) -> None:
     git_dir, new = home.store, _new_store(home)
     _set_aside(new)  # of a repair that was killed
     _make_readable(git_dir)
-    refs = read_refs(git_dir, "refs")
-    incomplete = {_session_of(ref) for ref in refs.damaged}
     has_lost_refs = _was_mended(git_dir)
     with (
         Store.of(home) as old,
@@ -120,6 +121,10 @@ def _renew(home: Home) -> None:
         Remote(new, str(git_dir), settings=(*SETTINGS, "fetch.fsckObjects=true")) as remote,
     ):
         _step_back(old)
+        if has_lost_refs:
+            _find_journals(home, old)
+        refs = read_refs(git_dir, "refs")
+        incomplete = {_session_of(ref) for ref in refs.damaged}
         for session, group in groupby(sorted(refs.commits, key=_session_of), key=_session_of):
             files = home.files(session)
             if files.stored and (session in incomplete or has_lost_refs):
@@ -199,6 +204,18 @@ def _lost_sessions(home: Home) -> Iterator[Repair]:
             f"only another copy of the store can have it: wavedeck sessions fetch COPY/store.git {session}"
         )
         yield Repair(f"the journal of {session} is damaged", remedy)
+
+
+def _find_journals(home: Home, store: Store) -> None:
+    """Write the branch of each session that only git has, and that no branch reaches: lines of `packed-refs` are lost."""
+    repository, here = store.repository, session_names(home)
+    for commit in repository.dangling():
+        with suppress(StoreDamaged):
+            _, message = next(repository.history(commit))
+            match = JOURNAL_MESSAGE.match(message)
+            if match and match[1] not in here and repository.is_complete([commit]):
+                with repository.writing():
+                    repository.write_ref(HEADS + journal_branch(match[1]), commit)
 
 
 # Sessions

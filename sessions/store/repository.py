@@ -8,6 +8,7 @@ those that git itself would write, so plain git reads, clones, checks and packs 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -387,6 +388,14 @@ class Repository:
             )
         words = next((line for line in complaints.splitlines() if not line.startswith("notice")), "")
         return f"the store {self.git_dir} is damaged ({words})" if status else ""
+
+    def dangling(self) -> list[str]:
+        """Returns the newest commits that no ref reaches."""
+        with _translated():
+            _, lines, _ = self._repo.git.fsck(
+                "--connectivity-only", "--no-progress", with_extended_output=True, with_exceptions=False
+            )
+        return re.findall(r"^dangling commit (\w+)$", lines, re.MULTILINE)
 
     def index_packs(self) -> None:
         """Write the index of each pack again; a pack that cannot be read keeps its own."""

@@ -183,6 +183,18 @@ def test_session_that_only_git_has_and_can_read_is_kept(full: Home, loss: str) -
     assert_sound(full.store)
 
 
+def test_sessions_that_only_git_has_are_found_if_all_branches_are_lost(full: Home) -> None:
+    shutil.rmtree(full.sessions)
+    git(full.store, "pack-refs", "--all")
+    (full.store / "packed-refs").write_bytes(b"")
+    assert repair_all(full) > 0
+    assert [(info.name, info.state) for info in list_sessions(full)] == [
+        (FINISHED, "finished"),
+        (STOPPED, "stopped"),
+    ]
+    assert_sound(full.store)
+
+
 def test_only_one_process_repairs_a_store(full: Home) -> None:
     HARMS["packed refs"](full)
     first = repairs(full)
