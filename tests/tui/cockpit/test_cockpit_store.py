@@ -68,7 +68,7 @@ async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) 
         screen = await opened_agent(pilot)
         assert app.feed.replay.at_end
         assert app.feed.state == fold(journal_of(home, session).events)
-        assert "decisions count" in screen.header_bar.text
+        assert "you can decide" in screen.header_bar.text
         await pilot.press("r")
         assert isinstance(app.screen, ReasonDialog)
         hint = str(app.screen.query_one("#hint", Static).render())

@@ -189,7 +189,7 @@ def test_clock_of_a_replay_is_the_session_s_clock() -> None:
     replay = Replay(read_story("x", log.events), playing=False)
     replay.seek(len(log.events))
     worked = vocabulary.clock(fold(log.events).worked_s)
-    assert status(replay, log) == f"REPLAY {worked} of {worked}, decisions count  stopped: interrupted"
+    assert status(replay, log) == f"REPLAY {worked} of {worked}, you can decide  stopped: interrupted"
 
 
 def test_stop_in_a_replay_is_of_the_past() -> None:
@@ -203,7 +203,7 @@ def test_stop_in_a_replay_is_of_the_past() -> None:
     feed = Feed(replay)
     feed.drain(0.0)
     line = status_line(feed, readonly=True, can_act=False, now_wall=log.wall, remarks=[])
-    assert plain(line).endswith("  stopped here, resumed later")
+    assert plain(line).endswith("  a break here, resumed later")
 
 
 def test_head_says_why_an_instance_ended_without_an_attempt() -> None:

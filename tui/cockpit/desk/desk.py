@@ -44,9 +44,7 @@ from tui.facts.evaluation.certainty import certainty_words
 
 ASKING = ("edit", "retire", "stop")
 """Actions that ask the person for something before they are sent."""
-ELSEWHERE = (
-    "the example is from another machine, so nothing new is judged in it; c at Home starts a session here"
-)
+ELSEWHERE = "the example is from another machine and for reading only; c at Home starts a session here"
 READ_ONLY = "this view is for reading only"
 PAST = "in a replay this is possible at its end only: $ goes there"
 LOOK_S = 0.1
@@ -164,18 +162,22 @@ class Commander:
 
     @property
     def can_act(self) -> bool:
-        """False in a view for reading, and in the past of a replay."""
+        """False in a view for reading, in the example, and in the past of a replay."""
         feed = self._host.feed
-        return not self._host.readonly and feed is not None and (feed.replay is None or feed.replay.at_end)
+        if feed is None or self._host.readonly or elsewhere_words(feed):
+            return False
+        return feed.replay is None or feed.replay.at_end
 
     def why_not(self, order: Order | None) -> str:
         """Return why an order cannot be given now; empty if it can. `None`: there is nothing to give it about."""
         feed = self._host.feed
-        if feed is None or not self.can_act:
-            return READ_ONLY if self._host.readonly or feed is None or feed.replay is None else PAST
+        if feed is None or self._host.readonly:
+            return READ_ONLY
+        if not self.can_act:
+            return elsewhere_words(feed) or PAST
         if order is None:
             return "there is nothing here yet"
-        return elsewhere_words(feed, order.action) or order.refusal(feed.state)
+        return order.refusal(feed.state)
 
     def ask_and_decide(self, attempt: AttemptState, *, accepted: bool, decided: Callable[[], None]) -> None:
         """Ask for a reason, then decide, unless another person decided first; calls `decided` before it decides."""
@@ -315,11 +317,10 @@ def _meanwhile(decision: DecisionMade | None) -> str:
     return f"meanwhile {decided_words(decision)}; undo that first, or leave it"
 
 
-def elsewhere_words(feed: Feed, action: Action) -> str:
-    """Return why the action brings no work to this session; empty except in the example."""
+def elsewhere_words(feed: Feed) -> str:
+    """Return why the session takes no command; empty except in the example."""
     replay = feed.replay
-    is_example = replay is not None and replay.session == recorded_example.NAME
-    return ELSEWHERE if is_example and action.event and action.command.opens else ""
+    return ELSEWHERE if replay is not None and replay.session == recorded_example.NAME else ""
 
 
 SCREENS: dict[str, type[Message]] = {

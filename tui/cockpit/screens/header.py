@@ -90,7 +90,7 @@ def status_line(
         end_s = replay.story.worked_s
         whole = f" of {vocabulary.clock(end_s)}" if end_s is not None else ""
         place = f"{vocabulary.clock(state.worked_until(now_wall))}{whole}"
-        spans.append(Span(f"REPLAY {place}" + (", decisions count" if can_act else ""), "warn"))
+        spans.append(Span(f"REPLAY {place}" + (", you can decide" if can_act else ""), "warn"))
     if readonly and replay is None:
         spans.append(Span("READ-ONLY", "warn"))
     if live is not None and live.health.error:
@@ -110,7 +110,7 @@ def status_line(
         spans.append(Span(clean(words), "bad"))
     elif state.stopped is not None:
         went_on = replay is not None and (replay.story.worked_s or 0.0) > state.worked_s
-        words = "stopped here, resumed later" if went_on else f"stopped: {state.stopped}"
+        words = "a break here, resumed later" if went_on else f"stopped: {state.stopped}"
         spans.append(Span(clean(words), "dim"))
     elif "" in state.on_hold:
         spans.append(Span("paused", "warn"))

@@ -13,7 +13,6 @@ from textual.widget import Widget
 
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, InstanceState
-from tui.actions.catalogue import ACTIONS
 from tui.cockpit.data import attempts
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.steps import steps_of
@@ -240,7 +239,7 @@ Brackets are around the attempt that all panes are about.
             self.tabbed,
             self.feed.session,
             self._can_act,
-            elsewhere_words(self.feed, ACTIONS["profile"]),
+            elsewhere_words(self.feed),
             self.feed.is_over,
             code.chosen_error,
         )
