@@ -156,8 +156,9 @@ async def test_preview_has_size_and_last_error_of_the_journal(home: Home) -> Non
         assert "softmax     2.60 -> 1.70x  #1/3" in preview(app), "the traffic of a session without a GPU"
 
 
-async def test_a_sentence_that_is_cut_says_so(home: Home) -> None:
-    write_live(home, [*running(), Notice(level="error", message="disk full " * 90)])
+async def test_an_error_long_before_the_end_is_shown_and_its_cut_too(home: Home) -> None:
+    later = [Notice(level="info", message="x" * 2000)] * 600
+    write_live(home, [*running(), Notice(level="error", message="disk full " * 90), *later])
     app = Cockpit(home)
     async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: "Last error" in picture(app), "the error")
