@@ -91,6 +91,7 @@ t timing (alone on the GPU)   j judging   - idle   l lent to others
   somebody else
 `-` is a value that this machine does not show, never 0.
 """
+NOTHING = "Nothing needs you."
 NEXT_HELP = """\
 What needs a person, most urgent first: reviews, instances that repeat an
 error, GPUs with trouble, a budget above 90 %, a silent model. `enter` goes
@@ -116,7 +117,7 @@ class FleetScreen(ActingScreen):
         self.tasks = TaskTable(empty="No instance has started yet.", id="tasks")
         self.latest = LineView(id="latest")
         self.gpus = LineView(help=GPU_HELP, id="gpus")
-        self.next = LineTable(NEXT_COLUMNS, empty="Nothing needs you.", help=NEXT_HELP, id="next")
+        self.next = LineTable(NEXT_COLUMNS, empty=NOTHING, help=NEXT_HELP, id="next")
         self.tasks_title = Bar()
         self.gpus_title = Bar()
         self.next_title = Bar()
@@ -244,6 +245,11 @@ class FleetScreen(ActingScreen):
             Row(f"prepared:{place}", (Cell(""), Cell("session", "dim"), Cell(clean(words), "busy")))
             for place, words in enumerate(prepared)
         ]
+        is_undecided = any(
+            facts.finished and facts.best is not None and facts.best.decision is None
+            for facts in self.feed.facts.all(self.feed.state)
+        )
+        self.next.empty = f"{NOTHING}{' V has best attempts without a decision.' if is_undecided else ''}"
         self.next.set_rows(rows)
 
     def _draw_titles(self) -> None:

@@ -32,7 +32,7 @@ from tui.cockpit.draw.lines import (
 )
 from tui.facts import vocabulary
 from tui.facts.attempt import dated_decision, strategy_words
-from tui.facts.endings import ended_word
+from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.evaluation.resources import code_changes, is_amd, usage_of
@@ -194,7 +194,7 @@ def standing_words(state: SessionState, attempt: AttemptState, instance: Instanc
     if attempt.waiting:
         return Span(f"{instance.key} WAITS for your decision", "warn")
     if instance.finished is not None:
-        return Span(f"{instance.key} ended: {ended_word(instance.finished)}", "dim")
+        return Span(f"{instance.key} ended ({ending_words(instance.finished).partition(':')[0]})", "dim")
     if state.stopped is not None:
         return Span(f"{instance.key} goes on after `wavedeck resume`", "dim")
     return Span(f"{instance.key} goes on", "busy")

@@ -31,7 +31,7 @@ from tui.cockpit.widgets.table import LineTable
 from tui.facts.attempt import gain_words
 from tui.facts.vocabulary import UNKNOWN
 
-STATE_CELLS, GAIN_CELLS = 12, 10
+STATE_CELLS, GAIN_CELLS = 13, 10
 """Cells beside the name of the attempt: of its state, and of its own gain where an attempt has one."""
 
 
@@ -41,7 +41,7 @@ class ReviewScreen(ComparingScreen):
     NAME = "review"
     HELP = """\
 Is this attempt safe to take? The queue has the attempts that wait, oldest
-first, then the undecided best attempts of instances that ended (`-`), then
+first, then the undecided best attempts of instances that ended, then
 what was decided. `!` has findings.
 `own gain` compares an attempt with the best before it in its own instance
 (`apart`: other hardware or software timed that one); the line `before` has

@@ -182,7 +182,7 @@ def _state_cell(entry: QueueEntry, wall: float) -> Cell:
     if entry.kind is QueueKind.WAITS:
         return Cell(f"{vocabulary.WAITS} {vocabulary.clock(wall - entry.attempt.waiting_wall)}", "warn")
     if decision is None:
-        return Cell(vocabulary.UNKNOWN, "dim")
+        return Cell("undecided", "dim")
     return Cell("accepted", "") if decision.accepted else Cell("rejected", "bad")
 
 
