@@ -346,6 +346,8 @@ class PersonRepository:
 LIMIT_S = 3600.0
 KEPT_BYTES = 1 << 16
 """The end of each output that is kept."""
+READING_S = 2.0
+"""Time to read the last output; a process outside of the command's group may hold the pipe for longer."""
 SHOWN_LINES, SHOWN_CHARACTERS = 5, 300
 
 
@@ -358,38 +360,43 @@ def run_program(
     or takes longer than `LIMIT_S`.
     """
     drop_git_variables()
-    # Files: a process outside of the command's group may hold a pipe open for ever.
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        process: subprocess.Popen[bytes] | None = None
-        ending = f"it runs for more than {LIMIT_S:.0f} s"
-        try:
-            with _interrupt_held_back():
-                process = subprocess.Popen(
-                    words,
-                    cwd=folder,
-                    env=os.environ | (environment or {}),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=errors,
-                    start_new_session=True,
-                )
-            with suppress(subprocess.TimeoutExpired):
-                ending = f"exit code {process.wait(LIMIT_S)}"
-        except OSError as error:
-            raise NotApplicable(
-                f"{failure}: it cannot be started ({error.strerror}); nothing is left behind"
-            ) from error
-        finally:
-            if process is not None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        printed, complained = _end_of(output), _end_of(errors)
+    process: subprocess.Popen[bytes] | None = None
+    ends = [bytearray(), bytearray()]
+    readers: list[threading.Thread] = []
+    ending = f"it runs for more than {LIMIT_S:.0f} s"
+    try:
+        with _interrupt_held_back():  # its pipes have readers, which close them, before it is raised
+            process = subprocess.Popen(
+                words,
+                cwd=folder,
+                env=os.environ | (environment or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+            for pipe, end in zip((process.stdout, process.stderr), ends, strict=True):
+                readers.append(threading.Thread(target=_keep_end, args=(pipe, end), daemon=True))
+                readers[-1].start()
+        with suppress(subprocess.TimeoutExpired):
+            ending = f"exit code {process.wait(LIMIT_S)}"
+    except OSError as error:
+        raise NotApplicable(
+            f"{failure}: it cannot be started ({error.strerror}); nothing is left behind"
+        ) from error
+    finally:
+        if process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    for reader in readers:
+        reader.join(READING_S)
+    output, errors = (end.decode("utf-8", "replace") for end in ends)
     if ending != "exit code 0":
-        lines = [line[:SHOWN_CHARACTERS] for line in f"{printed}\n{complained}".splitlines() if line.strip()]
+        lines = [line[:SHOWN_CHARACTERS] for line in f"{output}\n{errors}".splitlines() if line.strip()]
         shown = f", it prints: {' | '.join(lines[-SHOWN_LINES:])}" if lines else ""
         raise NotApplicable(f"{failure} ({ending}); nothing is left behind{shown}")
-    return printed
+    return output
 
 
 @contextmanager
@@ -408,6 +415,8 @@ def _interrupt_held_back() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _end_of(file: IO[bytes]) -> str:
-    file.seek(max(file.seek(0, os.SEEK_END) - KEPT_BYTES, 0))
-    return file.read().decode("utf-8", "replace")
+def _keep_end(pipe: IO[bytes], end: bytearray) -> None:
+    with pipe:
+        while piece := os.read(pipe.fileno(), KEPT_BYTES):
+            end += piece
+            del end[:-KEPT_BYTES]
