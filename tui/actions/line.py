@@ -109,9 +109,9 @@ def parse(text: str, subject: LineSubject, state: SessionState | None) -> Order:
         raise NotUnderstood("type a command, such as find WORDS")
     action = _action(name, state)
     if action is None:
-        raise NotUnderstood(
-            f"unknown command {name!r}; {_nearest(name, VERBS) or 'an empty line shows all commands'}"
-        )
+        begun = ", ".join(action.name for action in _possible(name, state))
+        other = f"it begins {begun}" if begun else _nearest(name, VERBS) or "an empty line shows all commands"
+        raise NotUnderstood(f"unknown command {name!r}; {other}")
     if state is None and action.needs_session:
         raise NotUnderstood(f"{name} needs an open session")
     return _order(action, rest, subject, state or SessionState())

@@ -54,6 +54,7 @@ def test_line_acts_on_the_named_or_else_on_the_marked(text: str, order: Order) -
         ("fleet now", "'now' is too much"),
         ("stop softmax#1", "'softmax#1' is too much"),
         ("go", "unknown command"),
+        ("p", "it begins pause, "),
         ("", "type a command"),
     ],
 )

@@ -136,6 +136,13 @@ async def test_help_is_beside_the_screen_and_says_what_it_answers_then_keys_sign
             await pilot.press("escape")
 
 
+async def test_help_that_fits_says_of_no_further_page() -> None:
+    async with on_home(list, size=USUAL) as (pilot, app):
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "One row a session" in screen_text(app), "help")
+        await until(pilot, lambda: "pgdn: more" not in screen_text(app), "no foot")
+
+
 async def test_line_goes_to_an_attempt_by_its_number_in_the_instance_under_the_cursor() -> None:
     async with on_fleet(running(), size=NARROW) as (pilot, app):
         assert app.screen.subject.instances == ("softmax#1",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -115,6 +115,7 @@ class TextDialog(ClosesOnce, ModalScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self._draw)
 
+    @on(LineView.Resized)
     def _tell_more(self) -> None:
         view = self.query_one(LineView)
         self.query_one("#more").visible = view.scroll_y < view.max_scroll_y
@@ -123,7 +124,6 @@ class TextDialog(ClosesOnce, ModalScreen[None]):
         view = self.query_one(LineView)
         view.show(self.lines(view.scrollable_content_region.width))
         view.focus()
-        self.call_after_refresh(self._tell_more)
 
     def lines(self, width: int) -> list[Line]:
         """Return the text in lines of at most `width` cells."""
